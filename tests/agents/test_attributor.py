@@ -605,6 +605,7 @@ ORDER = st.fixed_dictionaries(
         "status": st.sampled_from(["completed", "completed", "refunded"]),
         "seller_id": st.sampled_from(["s1", "s2", None]),
         "customer_id": st.sampled_from([None, None, "7", "8", "9"]),
+        "kind": st.sampled_from([None, None, "lead"]),
     }
 )
 IDENTIFICATION = st.fixed_dictionaries(
@@ -651,7 +652,8 @@ def entries(day: dict[str, Any], number: int, base_ms: int) -> tuple[list[bytes]
         number += 1
     for each in day["orders"]:
         placed_ms = base_ms + each["at_ms"] - max(each["late_ms"], 0)
-        said = {name: each[name] for name in ("amount", "status", "seller_id", "customer_id") if each[name] is not None}
+        names = ("amount", "status", "seller_id", "customer_id", "kind")
+        said = {name: each[name] for name in names if each.get(name) is not None}
         said |= {"client_id": each["client"], **each["who"]}
         received_ms = base_ms + each["at_ms"] + min(each["late_ms"], 0)
         found.append(order(number, each["order_id"], placed_ms, received_ms=received_ms, **said))

@@ -95,6 +95,51 @@ def test_models_that_learn_are_told_as_others_are_and_retracted_rows_are_not(tmp
     assert [row["credit"] for row in days.rows] == [Decimal("20.00")]
 
 
+def test_orders_of_several_kinds_are_told_apart(tmp_path: Path, engine: DuckDB) -> None:
+    lake = Lake(tmp_path / "lake")
+    load(lake, *(click(number, START_MS, cli_ubid=f"u{number}") for number in (1, 2, 3)))
+    said: list[dict[str, Any]] = [{"kind": "lead", "amount": None}, {}, {"kind": "Purchase"}, {"kind": "sign_up"}]
+    who = ("u1", "u1", "u1", "u2")
+    for number, (each, cli_ubid) in enumerate(zip(said, who, strict=True)):
+        load(lake, order(10 + number, f"{number}", START_MS + (1 + number) * HOUR_MS, cli_ubid=cli_ubid, **each))
+    run(lake, tmp_path)
+    reporter = Reporter(lake, engine)
+    figures = {"figures": ["orders,conversions,revenue,credit"]}
+    by_kind = reporter.report(read({"by": ["kind"], **figures}))
+    assert lines(by_kind) == [
+        "lead last EUR 1 1.0 0.00 0.00",
+        "purchase last EUR 2 2.0 20.00 20.00",
+        "sign_up last EUR 1 1.0 10.00 10.00",
+    ]
+    assert by_kind.notes == []
+    for model in ("last", "markov"):
+        one = reporter.report(read({"kind": ["purchase"], "model": [model], **figures}))
+        assert lines(one) == [f"google {model} EUR 2 2.0 20.00 20.00"]
+        assert one.notes == []
+        customers = reporter.report(read({"by": ["kind,customer"], "model": [model], **figures}))
+        assert [line.split()[:2] for line in lines(customers)] == [
+            ["lead", "new"],
+            ["purchase", "new"],
+            ["purchase", "returning"],
+            ["sign_up", "new"],
+        ]
+    (note,) = reporter.report(read({**figures})).notes
+    assert "several kinds" in note
+
+
+def test_a_correction_makes_a_purchase_of_a_lead(tmp_path: Path, engine: DuckDB) -> None:
+    lake = Lake(tmp_path / "lake")
+    load(lake, click(1, START_MS, cli_ubid="u"))
+    load(lake, order(2, "7", START_MS + HOUR_MS, cli_ubid="u", kind="lead"))
+    run(lake, tmp_path)
+    load(lake, order(3, "7", START_MS + 2 * HOUR_MS, cli_ubid="u", kind="purchase"))
+    run(lake, tmp_path)
+    asked = {"by": ["kind"], "figures": ["orders,credit"]}
+    reporter = Reporter(lake, engine)
+    assert lines(reporter.report(read(asked))) == ["purchase last EUR 1 10.00"]
+    assert lines(reporter.report(read({**asked, "version": ["1"]}))) == ["lead last EUR 1 10.00"]
+
+
 ANDROID = "Mozilla/5.0 (Linux; Android 14; Pixel 8) AppleWebKit/537.36 Chrome/130.0 Mobile Safari/537.36"
 DESKTOP = "Mozilla/5.0 (X11; Linux x86_64; rv:143.0) Gecko/20100101 Firefox/143.0"
 

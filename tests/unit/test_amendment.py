@@ -90,6 +90,30 @@ def test_a_placeholder_is_as_good_as_nothing_in_every_field(nothing: str | None)
     assert accepted(raw(items=[{"sku_id": "a", "quantity": nothing, "price": nothing}])).items == (Item("a"),)
 
 
+def test_a_lead_needs_no_amount_and_a_purchase_does() -> None:
+    lead = accepted(raw(kind="lead", amount=None))
+    assert (lead.kind, lead.amount_minor) == ("lead", 0)
+    assert accepted(raw(kind="lead", amount="5.00")).amount_minor == 500
+    for purchase in ({}, {"kind": "purchase"}, {"kind": ""}):
+        (fault,) = refused(raw(**purchase, amount=None)).faults
+        assert fault.field == "amount"
+    (fault,) = refused(raw(kind="lead", amount="much")).faults
+    assert fault.field == "amount"
+
+
+@pytest.mark.parametrize(
+    ("said", "kind"), [(" Lead", "lead"), ("Sign-up", "sign_up"), ("generate lead", "generate_lead"), ("null", None)]
+)
+def test_a_kind_is_a_word_however_it_is_written(said: str, kind: str | None) -> None:
+    assert accepted(raw(kind=said)).kind == kind
+
+
+@pytest.mark.parametrize("said", ["7", "lead!", "län", "l" * 33, "_lead", 5])
+def test_a_kind_that_is_no_word_is_refused(said: object) -> None:
+    (fault,) = refused(raw(kind=said)).faults
+    assert fault.field == "kind"
+
+
 def test_the_items_need_not_sum_up_to_the_amount() -> None:
     assert accepted(raw(items=[{"sku_id": "a", "price": "99.00"}])).amount_minor == 1230
 

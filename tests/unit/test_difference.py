@@ -21,7 +21,7 @@ PLACED_AT = datetime(2026, 11, 20, tzinfo=UTC)
 
 def row(click_id: str | None = "1", **said: Any) -> dict[str, Any]:
     usual = {"client_id": "shop", "order_id": "7", "person": 5, "placed_at": PLACED_AT, "currency": "EUR"}
-    facts = {"amount_minor": 1000, "refunded_minor": 0, "status": "completed", "seller_id": None}
+    facts = {"amount_minor": 1000, "refunded_minor": 0, "status": "completed", "seller_id": None, "kind": "purchase"}
     facts |= {"reason": None if click_id else "no_click", "order_month": "2026-11"}
     names = dict.fromkeys(("click_seller_id", "campaign", "ad_set", "ad"))
     return usual | facts | names | {"click_id": click_id, "channel": "google", "click_at": PLACED_AT} | said

@@ -60,6 +60,7 @@ def amendments(draw: st.DrawFn) -> Amendment:
         items=draw(st.sampled_from([(), (Item("a"),), (Item("b", "s", 5, 2),)])),
         received_ms=received_ms,
         entry_id=draw(st.sampled_from(["", "01", "02"])),
+        kind=draw(st.sampled_from([None, None, "purchase", "lead"])),
     )
 
 

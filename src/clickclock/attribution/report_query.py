@@ -7,7 +7,8 @@ currencies are in different rows.
 ['client', 'currency', 'clicks', 'people', 'orders', 'revenue', 'cost', 'last_credit', 'last_refund', 'last_share']
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import date
 from functools import reduce
 from typing import Any, Final
@@ -33,10 +34,12 @@ from clickclock.attribution.lake import (
     Table,
     credits_table,
 )
+from clickclock.attribution.orders.amendment import KIND, PURCHASE
 from clickclock.attribution.reporting.figures import OF_AN_ORDER, Customer, Device, Dimension, Figure
 from clickclock.attribution.reporting.report import COUNTS, ROWS_MAX, Asked
 from clickclock.foundation.instant import DAY_MS
 
+_CREDITS_OF_TODAY: Final = frozenset(credits_table(()).stored.names)
 _EPOCH: Final = date(1970, 1, 1)
 _ZONES_MS: Final = 3 * DAY_MS
 """A day of any zone is over so long after its midnight in UTC, and begins less long before it."""
@@ -72,13 +75,14 @@ def span() -> ibis.Table:
     return clicks.aggregate(from_ms=clicks.time_ms.min(), to_ms=clicks.time_ms.max())
 
 
-def counted(asked: Asked, models: Sequence[str], learnt: Sequence[str] = (), *, is_revised: bool = True) -> ibis.Table:
+def counted(
+    asked: Asked, models: Sequence[str], learnt: Sequence[str] = (), *, there: Collection[str] = _CREDITS_OF_TODAY
+) -> ibis.Table:
     """Rows of key, currency, counts, and each model's credit, refunds and shares; null is what there is nothing of.
 
     Over the tables `credits`, `learnt`, `clicks`, `touches`, `ads`, `identities`, `costs`, `zones` and `days`, those of
     them that are needed. `models` have columns in `credits`, those that are `learnt` in a table of that name.
-    `is_revised` says whether the credits know retractions. One row more than a report may have says that there are too
-    many.
+    `there` are the columns of the credits. One row more than a report may have says that there are too many.
     """
     models, stored = [*models, *learnt], models
     keys = [str(each) for each in asked.groups]
@@ -89,7 +93,7 @@ def counted(asked: Asked, models: Sequence[str], learnt: Sequence[str] = (), *, 
         rest = {name: ibis.null(kind) for name, kind in kinds.items() if name not in part.columns}
         return part.mutate(**rest).select(*keys, "currency", *kinds)
 
-    every = list(_parts(asked, stored, keys, is_revised=is_revised))
+    every = list(_parts(asked, stored, keys, there))
     if learnt:
         every.append(_table("learnt", learnt_schema(asked, learnt)))
     parts = reduce(lambda one, other: one.union(other), map(widened, every))
@@ -158,12 +162,23 @@ def standing(table: Table) -> ibis.Table:
     return rows.anti_join(retracted, [*same, rows[RUN] < retracted[f"retracted_{RUN}"]])
 
 
-def _parts(asked: Asked, models: Sequence[str], keys: list[str], *, is_revised: bool) -> Iterator[ibis.Table]:
-    """Each kind of thing, counted by itself."""
+def credits_of(models: Sequence[str], there: Collection[str]) -> ibis.Table:
+    """The credits of these models that count, from a table with the columns `there`; every order has a kind."""
     table = credits_table(models)
-    rows = standing(table) if is_revised else rows_of(table)
+    if KIND not in there:  # a release before this one made it
+        table = replace(table, rows=pa.schema([field for field in table.rows if field.name != KIND]))
+    rows = standing(table) if RUN in there else rows_of(table)
+    kind = rows[KIND].fill_null(PURCHASE) if KIND in there else ibis.literal(PURCHASE)
+    return rows.mutate(**{KIND: kind})
+
+
+def _parts(asked: Asked, models: Sequence[str], keys: list[str], there: Collection[str]) -> Iterator[ibis.Table]:
+    """Each kind of thing, counted by itself."""
+    rows = credits_of(models, there)
     if Dimension.CUSTOMER in asked.groups:
         rows = _with_customer(rows)
+    if asked.kind is not None:
+        rows = rows.filter(rows[KIND] == asked.kind)
     rows = _with_clicks(_fitting(rows, asked, "seller_id", "order_day"), asked, "click_id")
     rows = _named(rows, asked, _OF_CREDITS)
     of_models = {
@@ -179,10 +194,9 @@ def _parts(asked: Asked, models: Sequence[str], keys: list[str], *, is_revised: 
         yield _costs(asked, keys)
 
 
-def of_touchpoints(asked: Asked, *, is_revised: bool) -> ibis.Table:
+def of_touchpoints(asked: Asked, there: Collection[str]) -> ibis.Table:
     """The clicks that are touchpoints: `click`, and a column for each dimension of clicks that is asked for."""
-    table = credits_table(())
-    rows = standing(table) if is_revised else rows_of(table)
+    rows = credits_of((), there)
     credited = rows.filter(rows.click_id.notnull()).select("click_id").distinct()
     clicks = _of_clicks(asked)
     return credited.join(clicks, credited.click_id == clicks.click).select(*clicks.columns)
@@ -263,8 +277,8 @@ _READ_OF_CLICKS: Final = (
 
 
 def first_orders(rows: ibis.Table) -> ibis.Table:
-    """When each person ordered for the first time, by these credits."""
-    known = rows.filter(rows.person.notnull())
+    """When each person bought for the first time, by these credits."""
+    known = rows.filter(rows.person.notnull() & (rows[KIND] == PURCHASE))
     return known.group_by(["client_id", "person"]).aggregate(first_at=known.placed_at.min())
 
 
@@ -272,9 +286,9 @@ def _with_customer(rows: ibis.Table) -> ibis.Table:
     """Credits with what their order's customer was; orders outside of the days that are asked for count, too."""
     firsts = first_orders(rows).rename(first_client="client_id", first_person="person")
     joined = rows.left_join(firsts, [rows.client_id == firsts.first_client, rows.person == firsts.first_person])
-    is_new = joined.placed_at <= joined.first_at
-    customer = joined.first_at.isnull().ifelse(
-        ibis.null("string"), is_new.ifelse(Customer.NEW.value, Customer.RETURNING.value)
+    is_returning = (joined.placed_at > joined.first_at).fill_null(False)
+    customer = joined.person.isnull().ifelse(
+        ibis.null("string"), is_returning.ifelse(Customer.RETURNING.value, Customer.NEW.value)
     )
     return joined.mutate(customer=customer).select(*rows.columns, "customer")
 
@@ -285,8 +299,9 @@ def _orders(rows: ibis.Table, asked: Asked, keys: list[str]) -> ibis.Table:
         orders = rows.filter(_.place <= 1)
     else:
         named = {f"order_{name}": rows[name] for name in ("client_id", "order_id")}
-        orders = rows.select(*keys, "currency", "amount_minor", **named).distinct()
-    return orders.group_by([*keys, "currency"]).aggregate(orders=_.count(), revenue=_.amount_minor.sum())
+        orders = rows.select({*keys, "currency", "amount_minor", KIND}, **named).distinct()
+    is_mixed = {"kinds": _[KIND].nunique()} if asked.kind is None and Dimension.KIND not in asked.groups else {}
+    return orders.group_by([*keys, "currency"]).aggregate(orders=_.count(), revenue=_.amount_minor.sum(), **is_mixed)
 
 
 def _clicks(asked: Asked, keys: list[str]) -> ibis.Table:

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from clickclock.foundation.config import Config
 
 ASKED = (
-    *("client_id", "seller_id", "channel", "campaign", "ad_set", "ad", "currency", "since", "until", "credited"),
-    *("reason", "models", "version", "limit", "cursor"),
+    *("client_id", "seller_id", "channel", "campaign", "ad_set", "ad", "kind", "currency", "since", "until"),
+    *("credited", "reason", "models", "version", "limit", "cursor"),
 )
 
 REASONS = ("shared_identifier", "no_click", "no_touchpoint", "none_eligible")
@@ -50,6 +50,7 @@ SHOW = table(
     ("placed", "placedAt"),
     ("client", "clientId"),
     ("order", "orderId"),
+    ("kind", "kind"),
     ("amount", "amount"),
     ("currency", "currency"),
     ("status", "status"),
@@ -66,6 +67,7 @@ SHOW = table(
 @click.option("--campaign", help="With a touchpoint of this campaign; empty for one without a campaign.")
 @click.option("--ad-set", help="With a touchpoint of this ad set.")
 @click.option("--ad", help="With a touchpoint of this ad.")
+@click.option("--kind", help="Only of this kind, such as purchase or lead.")
 @click.option("--currency", help="Only this currency, such as EUR.")
 @click.option("--from", "since", type=Day(), help="First day, as 2026-11-20 or -7d, in the account's time zone.")
 @click.option("--to", "until", type=Day(), help="Last day.")

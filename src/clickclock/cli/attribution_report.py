@@ -45,6 +45,7 @@ ASKED = (
     "client_id",
     "seller_id",
     "channel",
+    "kind",
     "currency",
     "version",
 )
@@ -57,8 +58,8 @@ NAMES = {"models": "model", "since": "from", "until": "to", "form": "format"}
 @click.option(
     "--by",
     multiple=True,
-    help="Dimensions, separated by commas: client, seller, channel, campaign, ad_set, ad, day, customer, reason, "
-    "source, medium, keyword, page, device, country, model.",
+    help="Dimensions, separated by commas: client, seller, channel, campaign, ad_set, ad, day, customer, kind, "
+    "reason, source, medium, keyword, page, device, country, model.",
 )
 @click.option(
     "--figures", multiple=True, help="Figures, separated by commas; all if not given. `people` is the slowest."
@@ -79,6 +80,7 @@ NAMES = {"models": "model", "since": "from", "until": "to", "form": "format"}
 @click.option("--client-id", help="Only this client.")
 @click.option("--seller-id", help="Only this seller.")
 @click.option("--channel", help="Only this channel.")
+@click.option("--kind", help="Only orders of this kind, such as purchase or lead.")
 @click.option("--currency", help="Only this currency, such as EUR.")
 @click.option("--version", help="Result version; the latest if not given.")
 @click.option("--format", "form", type=click.Choice(FORMATS), default="table", show_default=True, help="Output format.")

@@ -32,6 +32,7 @@ from clickclock.attribution.crediting.policy import Policies
 from clickclock.attribution.files.export_files import client_name
 from clickclock.attribution.files.outbox import Outbox
 from clickclock.attribution.lake import CLICKS, ORDER_MONTH, UPLOADS, Lake, of_clients
+from clickclock.attribution.orders.amendment import KIND, PURCHASE
 from clickclock.attribution.orders.money import is_current
 from clickclock.attribution.reporting.result import Result
 from clickclock.attribution.uploads import google_upload, meta_upload, upload
@@ -50,7 +51,7 @@ NOTE: Final = "export"
 MEMORY_DAYS: Final = 180
 """Older uploads are about clicks that no network takes any more."""
 CLICKS_AT_A_TIME: Final = 2**16
-_CREDIT_COLUMNS: Final = ("client_id", "order_id", "placed_at", "currency", "click_id", "click_at", "channel")
+_CREDIT_COLUMNS: Final = ("client_id", "order_id", "placed_at", "currency", "click_id", "click_at", "channel", KIND)
 _GOOGLE_IDS: Final = ("gclid", "gbraid", "wbraid")
 """The first that a click has counts."""
 _CLICK_COLUMNS: Final = {
@@ -225,6 +226,8 @@ class Exporter:
         if export.wanted.clients is not None:
             where &= of_clients(export.wanted.clients)
         own = (pc.field("channel") == str(network)) & (pc.field("placed_at") >= since)
+        # A network counts each conversion as a purchase.
+        own &= pc.field(KIND) == PURCHASE
         is_told = pc.field("order_id").isin(pa.array(told, pa.string()))
         credited: list[Credited] = []
         orders: dict[str, set[str]] = defaultdict(set)

@@ -19,7 +19,8 @@ from ibis import _
 
 from clickclock.attribution.engines import Engine
 from clickclock.attribution.lake import CREDITS, ORDER_MONTH, Lake, credits_table
-from clickclock.attribution.report_query import rows_of, standing
+from clickclock.attribution.orders.amendment import KIND, PURCHASE
+from clickclock.attribution.report_query import credits_of
 from clickclock.attribution.reporting import cohorts
 from clickclock.attribution.reporting.cohorts import Cohorts
 from clickclock.attribution.reporting.listing import (
@@ -39,7 +40,7 @@ from clickclock.attribution.reporting.result import Result
 _KEY: Final = ("client_id", "order_id", ORDER_MONTH)
 _FACTS: Final = [
     *("client_id", "order_id", "placed_at", "order_day", "currency", "amount_minor", "refunded_minor", "status"),
-    *("seller_id", "reason", "place", "channel"),
+    *("seller_id", "reason", "place", "channel", KIND),
 ]
 
 Row = dict[str, Any]
@@ -96,8 +97,7 @@ class Lister:
         return {"version": result.version, "cohorts": cohorts.wire(found)}
 
     def _rows(self, result: Result) -> ibis.Table:
-        table = credits_table(())
-        return standing(table) if self._lake.is_revised(result) else rows_of(table)
+        return credits_of((), self._lake.columns_of_credits(result))
 
     def _asked(self, result: Result, wanted: ibis.Table) -> list[Row]:
         files = self._lake.uris(CREDITS, result.credits_version)
@@ -168,7 +168,7 @@ def _with_path(rows: ibis.Table) -> ibis.Table:
 
 def _cohorts(rows: ibis.Table) -> ibis.Table:
     """Customers, orders and amounts by first month, first channel, currency and month since."""
-    orders = rows.filter((rows.place <= 1) & rows.person.notnull())
+    orders = rows.filter((rows.place <= 1) & rows.person.notnull() & (rows[KIND] == PURCHASE))
     first = ibis.window(group_by=["client_id", "person"], order_by=["placed_at", "order_id"])
     orders = orders.mutate(first_month=_[ORDER_MONTH].first().over(first), first_channel=_.channel.first().over(first))
     orders = orders.mutate(month=_months(orders[ORDER_MONTH]) - _months(orders.first_month))

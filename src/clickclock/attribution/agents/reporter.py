@@ -36,16 +36,16 @@ from clickclock.attribution.lake import (
     credits_table,
     of_clients,
 )
+from clickclock.attribution.orders.amendment import KIND, PURCHASE
 from clickclock.attribution.report_query import (
     calendar,
     counted,
+    credits_of,
     first_orders,
     learnt_schema,
     of_credits,
     of_touchpoints,
-    rows_of,
     span,
-    standing,
 )
 from clickclock.attribution.reporting.comparison import before, compared
 from clickclock.attribution.reporting.every_day import with_every_day
@@ -120,7 +120,7 @@ class Reporter:
         if learnt:
             tables["learnt"] = self._learnt(asked, learnt, result)
         count = 0
-        wanted = counted(asked, own, learnt, is_revised=self._lake.is_revised(result))
+        wanted = counted(asked, own, learnt, there=self._lake.columns_of_credits(result))
         for batch in self._engine.query(wanted, tables):
             count += batch.num_rows
             if count > ROWS_MAX:
@@ -155,14 +155,13 @@ class Reporter:
 
     def _first_orders(self, result: Result) -> pa.Table:
         """When each person of a version ordered for the first time."""
-        table = credits_table(())
-        rows = standing(table) if self._lake.is_revised(result) else rows_of(table)
-        tables = {CREDITS: self._source(table, result.credits_version)}
+        rows = credits_of((), self._lake.columns_of_credits(result))
+        tables = {CREDITS: self._source(credits_table(()), result.credits_version)}
         return pa.Table.from_batches(self._engine.query(first_orders(rows), tables))
 
     def _of_touchpoints(self, asked: Asked, result: Result) -> pa.Table:
         """The clicks of a version that are touchpoints, with the dimensions of clicks that are asked for."""
-        wanted = of_touchpoints(asked, is_revised=self._lake.is_revised(result))
+        wanted = of_touchpoints(asked, self._lake.columns_of_credits(result))
         tables = {CREDITS: self._source(credits_table(()), result.credits_version), CLICKS.name: self._clicks()}
         batches = self._engine.query(wanted, tables)
         return pa.Table.from_batches(batches, pa.schema([(name, pa.string()) for name in wanted.columns]))
@@ -215,8 +214,9 @@ _OF_A_CUSTOMER: Final = ("client_id", "person", "placed_at")
 def _with_customer(rows: pa.Table, firsts: pa.Table) -> pa.Table:
     """Credits with what their order's customer was."""
     joined = rows.join(firsts, ["client_id", "person"], join_type="left outer")
-    is_new = pc.less_equal(joined["placed_at"], joined["first_at"])
-    named = pc.if_else(is_new, pa.scalar(Customer.NEW.value), pa.scalar(Customer.RETURNING.value))
+    is_returning = pc.fill_null(pc.greater(joined["placed_at"], joined["first_at"]), fill_value=False)
+    named = pc.if_else(is_returning, pa.scalar(Customer.RETURNING.value), pa.scalar(Customer.NEW.value))
+    named = pc.if_else(pc.is_valid(joined["person"]), named, pa.scalar(None, pa.string()))
     return joined.append_column(Dimension.CUSTOMER.value, named)
 
 
@@ -231,6 +231,8 @@ def _of_orders(asked: Asked) -> pc.Expression | None:
     """Which orders are asked for, by what is the same on all rows of one."""
     said = {"seller_id": asked.seller_id, "currency": asked.currency}
     where = [*_of_clients(asked), *(pc.field(name) == value for name, value in said.items() if value is not None)]
+    if asked.kind is not None:
+        where.append(pc.coalesce(pc.field(KIND), pc.scalar(PURCHASE)) == asked.kind)
     if asked.since is not None:
         where.append(pc.field("order_day") >= asked.since)
     if asked.until is not None:

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from clickclock.attribution.api.schemas import array, example_of, field, record, texts
 from clickclock.attribution.orders import amendment, appsflyer
-from clickclock.attribution.orders.order_fields import ID_CHARS_MAX, QUANTITY_MAX
+from clickclock.attribution.orders.order_fields import ID_CHARS_MAX, QUANTITY_MAX, WORD_CHARS_MAX
 from clickclock.attribution.orders.shop_order import SHOPS, Shop
 from clickclock.attribution.registering import identification
 from clickclock.attribution.registering.refusal import Code
@@ -269,6 +269,7 @@ def _parameters(who: Iterable[str], others: Mapping[str, str]) -> list[Schema]:
     return [*found, {**_parameter("event_time", _WHEN), "schema": {"type": "integer", "format": "int64"}}]
 
 
+_KIND: Final = "What the customer did: a word such as `purchase`, `lead` or `sign_up`."
 _WHEN: Final = "When it happened, in milliseconds since 1970."
 
 
@@ -296,7 +297,7 @@ def _order_part() -> Schema:
 
 
 def _order() -> Schema:
-    optional = (*amendment.IDENTIFYING, "status", "refunded_amount", "seller_id", "items", "sent_at")
+    optional = (*amendment.IDENTIFYING, "amount", "status", "refunded_amount", "seller_id", "items", "kind", "sent_at")
     return record(
         "What one message says of an order; one of `cli_ubid`, `customer_id` and `device_id` has to be there.",
         optional,
@@ -304,11 +305,12 @@ def _order() -> Schema:
         order_id=field("string", "The order, as the shop calls it.", **_TEXT_MAX, examples=["A-1001"]),
         event_time=field("integer", _WHEN, **_MS),
         sent_at=field("integer", _SENT, **_MS),
-        amount=field("string", "What the customer paid, refunded or not.", **_MONEY),
+        amount=field("string", "What the customer paid, refunded or not. Required of a purchase.", **_MONEY),
         currency=field("string", "ISO 4217, in capitals.", pattern="^[A-Z]{3}$", examples=["EUR"]),
         status=field("string", "What became of it.", enum=list(amendment.Status), default=amendment.Status.COMPLETED),
         refunded_amount=field("string", "What the customer has back, all refunds together.", **_MONEY),
         seller_id=field("string", "The seller, as in the clicks.", **_TEXT_MAX),
+        kind=field("string", _KIND, default=amendment.PURCHASE, maxLength=WORD_CHARS_MAX, examples=["lead"]),
         items={**array("#/components/schemas/OrderPart", "What was bought."), "maxItems": amendment.ITEMS_MAX},
     ) | {"additionalProperties": False}
 

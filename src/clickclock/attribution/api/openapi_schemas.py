@@ -131,6 +131,7 @@ def _order_schema() -> Schema:
         refunded=field("string", "What of it was paid back."),
         status=field("string", "What became of it."),
         sellerId=field(["string", "null"], "Its seller."),
+        kind=field("string", "What the customer did, such as `purchase` or `lead`."),
         reason=field(["string", "null"], "Why it has no touchpoint; null if it has."),
         touchpoints=field("integer", "How many it has."),
         path={**NAMES, "description": "Their channels, first to last; the first 50."},

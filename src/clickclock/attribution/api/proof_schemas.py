@@ -38,6 +38,7 @@ def proof_schemas() -> Mapping[str, Schema]:
             refunded=field("string", "What of it was paid back."),
             currency=_CURRENCY,
             status=_STATUS,
+            kind=field("string", "What the customer did."),
             sellerIds=texts("Its sellers."),
         ),
         "ProofAmendment": record(
@@ -49,6 +50,7 @@ def proof_schemas() -> Mapping[str, Schema]:
             refunded=field("string", "What of it was paid back."),
             currency=_CURRENCY,
             status=_STATUS,
+            kind=field(["string", "null"], "What the customer did; null if it says nothing of it."),
         ),
         "Identifier": record("A person's identifier.", **_IDENTIFIER),
         "PersonIdentifier": record(

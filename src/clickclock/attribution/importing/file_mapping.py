@@ -41,7 +41,8 @@ URL: Final = "url"
 """A column with the address of a page, whose parameters are the click's."""
 _OF_ORDERS: Final = (
     *("client_id", "order_id", "event_time", "amount", "currency", "status", "refunded_amount", "cli_ubid"),
-    *("device_id", "customer_id", "seller_id", "items", "sku_id", "price", "quantity", "received_at", CANCELLED_AT),
+    *("device_id", "customer_id", "seller_id", "kind", "items", "sku_id", "price", "quantity", "received_at"),
+    CANCELLED_AT,
 )
 _OF_COSTS: Final = (
     *("client_id", "day", DAY_UNTIL, "channel", "campaign", "ad_set", "ad", "amount", "currency"),

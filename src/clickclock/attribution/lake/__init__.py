@@ -81,6 +81,7 @@ from clickclock.attribution.lake.tables import (
 )
 from clickclock.attribution.lake.upkeep import Tidied, tidy
 from clickclock.attribution.lake.writing import Writer, Written
+from clickclock.attribution.orders.amendment import KIND, PURCHASE
 from clickclock.attribution.reporting.result import Result
 
 __all__ = [
@@ -147,7 +148,9 @@ __all__ = [
     "with_query",
 ]
 
-_WHOLE: Final = {table.name: table.stored for table in TABLES}
+_LATER: Final = pa.schema([(KIND, pa.string())])
+_WHOLE: Final = {**{table.name: table.stored for table in TABLES}, CREDITS: _LATER, FOLDED.name: _LATER}
+"""Columns that are null where a release before this one wrote the table."""
 _CONFIGURATION: Final[Mapping[str, str | None]] = {
     "delta.checkpointInterval": "20",
     "delta.logRetentionDuration": "interval 30 days",
@@ -253,7 +256,10 @@ class Lake:
             CREDITS, where, list(dict.fromkeys([*read, *(CREDITED_FROM if worth else ())])), result.credits_version
         )
         for rows in whole_orders(batches) if worth else (pa.Table.from_batches([batch]) for batch in batches):
-            yield credited(rows, {}, worth).select([*columns, *made])
+            found = credited(rows, {}, worth).select([*columns, *made])
+            if KIND in columns:
+                found = found.set_column(columns.index(KIND), KIND, pc.fill_null(found[KIND], PURCHASE))
+            yield found
 
     def models(self, result: Result) -> tuple[list[str], list[str]]:
         """The models of a version: those with columns in its table of credits, and those that learn. Both are sorted.
@@ -265,10 +271,12 @@ class Lake:
         stored = sorted(name.removesuffix("_credit") for name in names if name.endswith("_credit"))
         return stored, sorted(json.loads(result.settings).get("models", {}).keys() - stored)
 
-    def is_revised(self, result: Result) -> bool:
-        """Whether the credits of a version say which rows do not count any more. Raises `VersionGone`."""
+    def columns_of_credits(self, result: Result) -> frozenset[str]:
+        """The columns that a version's table of credits has; those of today if there is none. Raises `VersionGone`."""
         delta = self.table(CREDITS, result.credits_version)
-        return delta is None or any(field.name == RUN for field in delta.schema().fields)
+        if delta is None:
+            return frozenset(credits_table(()).stored.names)
+        return frozenset(field.name for field in delta.schema().fields)
 
     def _worth(self, result: Result, models: Sequence[str]) -> dict[str, Worth]:
         """What models of a version have learnt; of months without a touchpoint, nothing."""

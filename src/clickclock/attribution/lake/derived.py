@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from clickclock.attribution.lake.credited import COLUMNS_OF_MODEL
 from clickclock.attribution.lake.tables import DAY, INSTANT, NUMBERS, PLAIN, RANDOM, RETRACTION, RISING, TEXTS, Table
+from clickclock.attribution.orders.amendment import KIND
 
 CREDITS: Final = "credits"
 ORDER_MONTH: Final = "order_month"
@@ -129,6 +130,7 @@ FOLDED: Final = _table(
         *((name, _TEXT) for name in ("currency", "status", "seller_id")),
         ("sellers", TEXTS),
         *((name, _NUMBER) for name in ("cli_ubid", "device_id", "customer_id")),
+        (KIND, _TEXT),
     ],
     {
         **dict.fromkeys(("order_id", "cli_ubid", "device_id", "customer_id"), PLAIN),
@@ -218,6 +220,7 @@ def credits_table(models: Sequence[str]) -> Table:
         ("seller_id", _TEXT),
         ("reason", _TEXT),
         ("touches", pa.int32()),
+        (KIND, _TEXT),
     ]
     touchpoint: list[tuple[str, pa.DataType]] = [
         ("place", pa.int32()),

@@ -143,6 +143,7 @@ def _order(entry: Entry) -> dict[str, Any]:
         "refunded_minor": judged.refunded_minor,
         "items": [msgspec.to_builtins(item) for item in judged.items],
         "customer_id": judged.customer_id,
+        "kind": judged.kind,
     }
 
 

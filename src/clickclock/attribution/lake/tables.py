@@ -14,6 +14,8 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from clickclock.attribution.orders.amendment import KIND
+
 DAY: Final = "received_day"
 """The partition: the day of receipt in UTC. Not by client: a thousand clients a day would be a thousand tiny files."""
 _BY_DAY: Final = pa.field(DAY, pa.date32())
@@ -145,6 +147,7 @@ ORDERS: Final = _table(
         ("raw", pa.binary()),
         ("call", pa.binary()),
         ("customer_id", pa.string()),
+        (KIND, pa.string()),
     ],
     {
         "event_time": NUMBERS,

@@ -37,6 +37,11 @@ ORDER_BYTES_MAX: Final = 1024 * 1024
 """`ITEMS_MAX` items with the longest identifiers fit."""
 
 
+KIND: Final = "kind"
+PURCHASE: Final = "purchase"
+"""The kind of an order that says none."""
+
+
 class Status(StrEnum):
     """What became of an order, later stages last: of two that name the same time, the later stage counts."""
 
@@ -100,6 +105,8 @@ class Amendment(msgspec.Struct, frozen=True):
     """Where it stands in the journal; empty while it is not kept yet."""
     customer_id: str | None = None
     """What the client calls its customer."""
+    kind: str | None = None
+    """What the customer did: a purchase, a lead, a sign-up."""
 
     @property
     def is_ahead(self) -> bool:
@@ -178,7 +185,11 @@ def judge_fields(
     if event_time_ms is not None and sent_at is not None:
         event_time_ms = on_our_clock(event_time_ms, str(sent_at), received_ms)
     currency = fields.currency("currency")
-    amount_minor = fields.minor("amount", currency, required=True, if_negative=_REFUND)
+    kind = fields.word(KIND, None, Reason.BAD_KIND)
+    is_purchase = kind in {None, PURCHASE}
+    amount_minor = fields.minor("amount", currency, required=is_purchase, if_negative=_REFUND)
+    if amount_minor is None and not is_purchase and "amount" not in fields.faulty:
+        amount_minor = 0
     status = fields.choice("status", Status, Status.COMPLETED, Reason.BAD_STATUS)
     refunded_minor = _refunded(fields, status, amount_minor, currency)
     seller_id = fields.id("seller_id")
@@ -207,6 +218,7 @@ def judge_fields(
         received_ms=received_ms,
         entry_id=entry_id,
         customer_id=customer_id,
+        kind=kind,
     )
 
 
@@ -266,7 +278,7 @@ _is_plain_quantity: Final = re.compile("[1-9][0-9]{0,5}").fullmatch
 _REFUND: Final = "An order's refund goes into its refunded_amount."
 FIELDS: Final = (
     *("client_id", "order_id", *IDENTIFYING, "event_time", "amount", "currency", "status"),
-    *("refunded_amount", "seller_id", "items", SENT_AT),
+    *("refunded_amount", "seller_id", "items", KIND, SENT_AT),
 )
 ITEM_FIELDS: Final = ("sku_id", "seller_id", "price", "quantity")
 

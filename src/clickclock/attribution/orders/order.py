@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import msgspec
 
-from clickclock.attribution.orders.amendment import Amendment, Item, Status
+from clickclock.attribution.orders.amendment import PURCHASE, Amendment, Item, Status
 
 
 class Order(msgspec.Struct, frozen=True):
@@ -41,6 +41,7 @@ class Order(msgspec.Struct, frozen=True):
     amendments: int
     """How many different ones there are."""
     customer_id: str | None = None
+    kind: str = PURCHASE
 
     @property
     def net_minor(self) -> int:
@@ -85,6 +86,7 @@ def fold(amendments: Iterable[Amendment]) -> Order:
         next((each.items for each in newest_first if each.items), ()),
         len(oldest_first),
         next((each.customer_id for each in newest_first if each.customer_id is not None), None),
+        next((each.kind for each in newest_first if each.kind is not None), PURCHASE),
     )
 
 

@@ -35,6 +35,7 @@ EVENT_TIME_MS_MIN: Final = 10**12
 EVENT_TIME_MS_MAX: Final = 10**13 - 1
 """September 2001 and the year 2286: 13 digits. A number outside is in some other unit."""
 _SHOWN_CHARS_MAX: Final = 64
+WORD_CHARS_MAX: Final = 32
 
 Choice = TypeVar("Choice", bound=StrEnum)
 
@@ -56,6 +57,7 @@ class Reason(StrEnum):
     BAD_CURRENCY = "badCurrency"
     BAD_STATUS = "badStatus"
     BAD_ITEMS = "badItems"
+    BAD_KIND = "badKind"
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +161,18 @@ class Fields:
             self.fault(name, f"Give one of {', '.join(choices)}.", code)
             return None
 
+    def word(self, name: str, default: str | None, code: Reason) -> str | None:
+        """A word of small letters, digits and `_`; capital letters, blanks and hyphens are read as these."""
+        value = self.text(name)
+        if value is None:
+            return default
+        word = re.sub("[ -]+", "_", value.strip()).lower()
+        if _is_word(word):
+            return word
+        shown = value[:_SHOWN_CHARS_MAX]
+        self.fault(name, f"`{shown}` is no word; give at most {WORD_CHARS_MAX} letters, digits and _.", code)
+        return default
+
     def currency(self, name: str) -> str | None:
         value = self.text(name, required=True)
         if value is None or value in money.DIGITS:
@@ -226,6 +240,7 @@ _ONCE_ABSENT: Final = frozenset({"", "null", "undefined", "None", "NaN", "000000
 _unstorable: Final = re.compile("[\0\ud800-\udfff]")
 """What JSON can write, and neither UTF-8 nor a database's text can hold."""
 _UNSTORABLE: Final = "This has a NUL character, or is no UTF-8 (half of a surrogate pair, say); write it as UTF-8 text."
+_is_word: Final = re.compile(rf"[a-z][a-z0-9_]{{0,{WORD_CHARS_MAX - 1}}}").fullmatch
 
 
 def is_absent(name: str, value: object) -> bool:

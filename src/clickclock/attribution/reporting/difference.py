@@ -5,7 +5,7 @@ of its person and of its clicks comes before what merely follows from it; amount
 written.
 
 >>> row = {"client_id": "shop", "order_id": "7", "order_month": "2026-11", "placed_at": 0, "seller_id": None}
->>> row |= {"person": 5, "currency": "EUR", "refunded_minor": 0, "status": "completed", "reason": "no_click"}
+>>> row |= {"person": 5, "currency": "EUR", "refunded_minor": 0, "status": "completed", "reason": "no_click", "kind": "a"}
 >>> then, now = row | {"amount_minor": 1000, "click_id": None}, row | {"amount_minor": 800, "click_id": None}
 >>> [each.what for each in explain([then], [now], Circumstances()).causes]
 ['amount 10.00 EUR, now 8.00 EUR']
@@ -20,6 +20,7 @@ from typing import Any, Final
 
 import msgspec
 
+from clickclock.attribution.orders.amendment import KIND
 from clickclock.attribution.orders.money import to_text
 from clickclock.foundation.record import rfc3339
 
@@ -159,6 +160,7 @@ FACTS: Final[Mapping[str, Callable[[Row], str]]] = MappingProxyType(
         "status": lambda row: f"{row['status']}",
         "seller_id": lambda row: f"{row['seller_id'] or 'none'}",
         "placed_at": lambda row: rfc3339(row["placed_at"]),
+        KIND: lambda row: f"{row[KIND]}",
     }
 )
 """What a shop says of an order and may amend, each with how it is shown."""

@@ -24,6 +24,8 @@ class Dimension(StrEnum):
     """The day of a click or of an order, in the account's time zone."""
     CUSTOMER = "customer"
     """Whether an order is the first of its person, or a later one."""
+    KIND = "kind"
+    """What the customer did: the order's kind, `purchase` where it says none."""
     REASON = "reason"
     """Why an order is credited to nothing."""
     SOURCE = "source"
@@ -74,7 +76,7 @@ class Figure(StrEnum):
 
 MONEY: Final = (Figure.REVENUE, Figure.CREDIT, Figure.REFUNDS, Figure.COST, Figure.CPA)
 OF_AN_ORDER: Final = frozenset(
-    {Dimension.CLIENT, Dimension.SELLER, Dimension.DAY, Dimension.CUSTOMER, Dimension.REASON}
+    {Dimension.CLIENT, Dimension.SELLER, Dimension.DAY, Dimension.CUSTOMER, Dimension.KIND, Dimension.REASON}
 )
 """An order has these itself; all others it has by the clicks that it is credited to."""
 OF_A_CLICK: Final = frozenset(

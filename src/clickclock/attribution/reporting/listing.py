@@ -17,6 +17,7 @@ from typing import Any, Final
 import msgspec
 
 from clickclock.attribution.crediting.journey import Reason
+from clickclock.attribution.orders.amendment import KIND
 from clickclock.attribution.orders.money import to_text
 from clickclock.attribution.reporting.parameters import (
     TEXT_CHARS_MAX,
@@ -65,6 +66,8 @@ class Filters(msgspec.Struct, frozen=True, kw_only=True):
     until: date | None = None
     """The last day."""
     is_credited: bool | None = None
+    kind: str | None = None
+    """What the customer did."""
     reason: Reason | None = None
     """Why an order is credited to nobody."""
 
@@ -72,6 +75,7 @@ class Filters(msgspec.Struct, frozen=True, kw_only=True):
     def of_order(self) -> dict[str, str]:
         """What an order has to have, by column."""
         given = {"client_id": self.client_id, "seller_id": self.seller_id, "currency": self.currency}
+        given[KIND] = self.kind
         given["reason"] = None if self.reason is None else self.reason.value
         return {name: value for name, value in given.items() if value is not None}
 
@@ -159,6 +163,7 @@ def order_wire(rows: Sequence[Row], models: Sequence[str]) -> dict[str, Any]:
         "refunded": to_text(first["refunded_minor"], currency),
         "status": first["status"],
         "sellerId": first["seller_id"],
+        "kind": first[KIND],
         "reason": first["reason"],
         "touchpoints": len(steps),
         "path": steps[:STEPS_SHOWN_MAX],
@@ -199,6 +204,7 @@ def _filters(parameters: Parameters) -> Filters:
     told |= {name: parameters.one(wire, _name_of) for name, wire in _OF_TOUCHPOINT.items()}
     filters = Filters(
         **told,
+        kind=parameters.one("kind", text_of),
         currency=parameters.one("currency", currency_of),
         since=parameters.one("from", day_of),
         until=parameters.one("to", day_of),

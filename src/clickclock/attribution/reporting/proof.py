@@ -25,7 +25,7 @@ from clickclock.attribution.crediting.journey import Considered, Reason, journey
 from clickclock.attribution.crediting.policy import Policy
 from clickclock.attribution.crediting.touchpoint import REPEAT_MS, Fate, Judged, Touch, judge
 from clickclock.attribution.models import Journey, JourneyModel
-from clickclock.attribution.orders.amendment import IDENTIFYING, Amendment
+from clickclock.attribution.orders.amendment import IDENTIFYING, KIND, Amendment
 from clickclock.attribution.orders.order import Order
 from clickclock.foundation.instant import instant_of
 
@@ -311,6 +311,7 @@ def rows(proof: Proof) -> list[dict[str, Any]]:
         "refunded_minor": order.refunded_minor,
         "status": order.status.value,
         "seller_id": order.seller_id,
+        KIND: order.kind,
         "reason": None if proof.reason is None else proof.reason.value,
         "touches": len(touchpoints),
     }

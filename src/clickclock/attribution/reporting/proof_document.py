@@ -70,6 +70,7 @@ def document(proof: Proof, result: Result, differs: Sequence[Difference]) -> dic
             "refunded": to_text(order.refunded_minor, currency),
             "currency": currency,
             "status": order.status.value,
+            "kind": order.kind,
             "sellerIds": sorted(sellers(order)),
         },
         "amendments": [_amendment(each) for each in proof.amendments],
@@ -109,6 +110,7 @@ def _amendment(amendment: Amendment) -> dict[str, Any]:
         "refunded": to_text(amendment.refunded_minor, amendment.currency),
         "currency": amendment.currency,
         "status": amendment.status.value,
+        "kind": amendment.kind,
     }
 
 

@@ -41,6 +41,10 @@ NOTHING: Final = "There is nothing to report: no click, no order and no cost fit
 _APART: Final = (
     "Some groups have several currencies: their clicks and people, which have none, are in rows of their own."
 )
+_MIXED: Final = (
+    "Some rows add up orders of several kinds, such as purchases and leads; ask by kind, or for one kind, to tell them "
+    "apart."
+)
 _FOREIGN: Final = (
     "Some costs are in another currency than the orders of their group: those rows have no ROAS and no CPA; import "
     "such costs in the currency of the orders."
@@ -56,7 +60,7 @@ _UNMET: Final = (
 _UNMET_MAX: Final = 10
 """A note names so many channels; all of them are rows of the report."""
 _SELLERLESS: Final = "Costs are of no seller: a report by sellers, or about one, leaves them out."
-_NARROWER: Final = frozenset({"channel", "campaign", "ad_set", "ad", "customer", "reason", *OF_A_CLICK})
+_NARROWER: Final = frozenset({"channel", "campaign", "ad_set", "ad", "customer", "kind", "reason", *OF_A_CLICK})
 """Costs without one of these are of all its values, and not of what has none."""
 
 Row = dict[str, Any]
@@ -93,6 +97,8 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     """The clients that may be seen, None for all."""
     seller_id: str | None = None
     channel: str | None = None
+    kind: str | None = None
+    """The kind of orders."""
     currency: str | None = None
     version: int | None = None
     """The latest if not given."""
@@ -133,7 +139,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     def filters(self) -> dict[str, str]:
         """The filters, by the interface's names."""
         given = {"clientId": self.client_id, "sellerId": self.seller_id}
-        given |= {"channel": self.channel, "currency": self.currency}
+        given |= {"channel": self.channel, "kind": self.kind, "currency": self.currency}
         return {name: value for name, value in given.items() if value is not None}
 
     def choose(self, models: Sequence[str]) -> tuple[str, ...]:
@@ -189,7 +195,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         }
 
 
-COUNTS: Final = ("clicks", "people", "orders", "revenue", "cost")
+COUNTS: Final = ("clicks", "people", "orders", "kinds", "revenue", "cost")
 
 
 class Counted(msgspec.Struct):
@@ -198,6 +204,8 @@ class Counted(msgspec.Struct):
     clicks: int | None = None
     people: int | None = None
     orders: int | None = None
+    kinds: int | None = None
+    """Of how many kinds the orders are, where they are told together."""
     revenue: int | None = None
     cost: int | None = None
     of_models: tuple[tuple[int, int, float], ...] = ()
@@ -216,6 +224,7 @@ def read(given: Mapping[str, Sequence[str]]) -> Asked:
         client_id=parameters.one("clientId", text_of),
         seller_id=parameters.one("sellerId", text_of),
         channel=parameters.one("channel", text_of),
+        kind=parameters.one("kind", text_of),
         currency=parameters.one("currency", currency_of),
         version=parameters.one("version", version_of),
         form=parameters.one("format", member_of(Form)) or Form.JSON,
@@ -292,6 +301,8 @@ def arrange(
                 rows.append(row | {str(figure): figures[figure] for figure in asked.figures})
         if is_apart:
             notes.add(_APART)
+        if any((counts.kinds or 0) > 1 for counts in by_currency.values()):
+            notes.add(_MIXED)
     if unmet := _unmet(asked, groups):
         notes.add(_UNMET.format(", ".join(unmet)))
     return rows, [NOTHING] if not rows else sorted(notes)

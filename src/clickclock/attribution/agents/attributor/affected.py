@@ -38,11 +38,12 @@ from clickclock.attribution.lake import (
     Words,
     differing,
 )
+from clickclock.attribution.orders.amendment import KIND
 
 Numbers = NDArray[np.int64]
 BUSY_CLICKS: Final = 48
 """New ones, of a person; most often these are a day's."""
-_SAID: Final = (*KEY, "placed_ms", "amount_minor", "refunded_minor", "currency", "status", "seller_id")
+_SAID: Final = (*KEY, "placed_ms", "amount_minor", "refunded_minor", "currency", "status", "seller_id", KIND)
 """What an order says of itself in its rows of credits."""
 
 

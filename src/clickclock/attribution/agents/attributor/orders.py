@@ -26,13 +26,13 @@ from clickclock.attribution.clicks.identifier import CUSTOMER
 from clickclock.attribution.crediting.policy import Policies
 from clickclock.attribution.engines import IDENTIFIED, Engine
 from clickclock.attribution.lake import FOLDED, ORDERS, TEXTS, Lake
-from clickclock.attribution.orders.amendment import Amendment, Item, Status
+from clickclock.attribution.orders.amendment import KIND, PURCHASE, Amendment, Item, Status
 from clickclock.attribution.orders.order import Order, fold
 from clickclock.attribution.reporting.result import Result
 
 READ: Final = (
     *("id", "received_at", "event_time", "event_time_sent", "client_id", "order_id", "cli_ubid", "device_id"),
-    *("seller_id", "amount_minor", "currency", "status", "refunded_minor", "items", CUSTOMER),
+    *("seller_id", "amount_minor", "currency", "status", "refunded_minor", "items", CUSTOMER, KIND),
 )
 """The columns of the lake that an order is folded from."""
 CODED: Final = {"cli_ubid": "browser_code", "device_id": "device_code", CUSTOMER: "customer_code"}
@@ -83,6 +83,7 @@ def orders_since(lake: Lake, engine: Engine, policies: Policies, before: Result)
     unjudgeable = before.unjudgeable + came["event_time"].null_count - went["event_time"].null_count
     batches = lake.scan(FOLDED.name, version=before.folded_version)
     known = pa.Table.from_batches((batch.cast(SCHEMA) for batch in batches), SCHEMA)
+    known = known.set_column(SCHEMA.get_field_index(KIND), KIND, pc.fill_null(known[KIND], PURCHASE))
     keys = Keys(pa.concat_tables([came.select(KEY), went.select(KEY)]))
     is_amended = keys.among(known)
     then = known.filter(pa.array(is_amended))
@@ -185,6 +186,7 @@ def _stacked(rows: pa.Table, at: NDArray[np.intp], order: NDArray[np.int64]) -> 
         "seller_id": seller_id,
         "sellers": _sellers(seller_id.combine_chunks(), items.combine_chunks()),
         **{kind: _last(rows[name], at, starts) for kind, name in CODED.items()},
+        KIND: pc.fill_null(_last(rows[KIND], at, starts), PURCHASE),
     }
     return pa.table([made[name] if name in made else rows[name].take(final) for name in SCHEMA.names], schema=SCHEMA)
 
@@ -265,6 +267,7 @@ def _amendment(row: dict[str, Any]) -> Amendment:
         round(row["received_at"].timestamp() * 1000),
         row["id"],
         row[CUSTOMER],
+        row[KIND],
     )
 
 
