@@ -50,6 +50,7 @@ class Order:
     """Meta's own, as the page passed it on; empty is none."""
     google_id: str = "gclid"
     """The parameter with Google's click id."""
+    kind: str | None = None
     id_value: str = ""
     """What that says; empty is the click's name."""
 
@@ -121,6 +122,7 @@ def _row(order: Order) -> dict[str, Any]:
         "amount_minor": order.amount_minor,
         "refunded_minor": order.refunded,
         "status": "completed",
+        "kind": order.kind,
         "touches": 1,
         "place": 1,
         "click_id": order.click_id,

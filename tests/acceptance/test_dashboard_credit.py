@@ -105,6 +105,21 @@ def test_a_report_goes_down_to_ads_compares_and_survives_a_reload(browser: Brows
         expect(page.get_by_role("navigation", name="Where you are")).to_contain_text("summer")
 
 
+def test_a_report_tells_kinds_of_orders_apart_and_leads_to_the_orders_of_one(browser: Browser, shop: Service) -> None:
+    with watched(browser, shop.url) as page:
+        page.goto("/attribution?version=2")
+        page.get_by_role("combobox", name="Rows").select_option("Kind of order")
+        expect(page.get_by_role("heading", name="By kind of order")).to_be_visible()
+        page.get_by_label("Kind", exact=True).fill("lead")
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("link", name=re.compile("orders? of purchase"))).to_have_count(0)
+        page.get_by_label("Kind", exact=True).fill("purchase")
+        page.keyboard.press("Enter")
+        page.get_by_role("link", name=re.compile("orders? of purchase")).click()
+        expect(page).to_have_url(re.compile("/attribution/orders.*kind=purchase"))
+        expect(page.get_by_role("row").filter(has_text="EUR").first).to_be_visible()
+
+
 def test_a_report_says_why_orders_are_not_credited_who_came_back_and_what_was_before(
     browser: Browser, shop: Service
 ) -> None:

@@ -87,6 +87,23 @@ async def test_a_conversion_is_written_for_google_in_the_accounts_zone(world: Wo
     assert (world.exports.stat().st_mode & 0o777, name.startswith("google-shop-1-000001-")) == (0o700, True)
 
 
+async def test_networks_are_told_of_purchases_alone(world: World) -> None:
+    kinds = (None, "purchase", "lead", "sign_up")
+    bought = [
+        Order(f"{network}-{kind}", 990, days=2, channel=network, kind=kind)
+        for network in ("google", "meta")
+        for kind in kinds
+    ]
+    await world.credit(*bought)
+    world.export()
+    assert [row["order_id"] for row in world.uploads()] == [
+        "google-None",
+        "google-purchase",
+        "meta-None",
+        "meta-purchase",
+    ]
+
+
 async def test_an_export_says_how_far_it_is(world: World) -> None:
     await world.credit(Order("A-1", 990, days=2), Order("M-1", 500, days=1, channel="meta"))
     said: list[tuple[str, int | None, int | None]] = []

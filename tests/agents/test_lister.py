@@ -9,6 +9,7 @@ from clickclock.attribution.agents.lister import Lister
 from clickclock.attribution.engines.duckdb import DuckDB
 from clickclock.attribution.lake import Lake
 from clickclock.attribution.reporting.cohorts import read
+from clickclock.attribution.reporting.listing import read_orders, read_paths
 from tests.credited import HOUR_MS, START_MS, click, load, order, run
 
 MONTH_MS = 30 * 24 * HOUR_MS
@@ -24,6 +25,8 @@ def lister(tmp_path: Path) -> Lister:
         *(("a-4", later, "a", "JPY"), ("b-1", first, "b", "EUR"), ("c-1", later, "c", "EUR")),
     ]
     load(lake, *(order(10 + n, name, at, cli_ubid=who, currency=of) for n, (name, at, who, of) in enumerate(bought)))
+    # A lead is no purchase: nobody becomes a customer by it.
+    load(lake, order(20, "lead", START_MS + HOUR_MS // 2, cli_ubid="b", kind="lead"))
     run(lake, tmp_path)
     return Lister(lake, DuckDB(memory_mb=256, threads=1, temp_dir=tmp_path))
 
@@ -41,6 +44,13 @@ def test_customers_are_in_the_cohort_of_their_first_order(lister: Lister) -> Non
         "2026-10 meta EUR 0 1 1 10.00 0.00",
         "2026-12 None EUR 0 1 1 10.00 0.00",
     ]
+
+
+def test_orders_and_paths_are_found_by_their_kind(lister: Lister) -> None:
+    found = lister.orders(read_orders({"kind": ["lead"]}))["orders"]
+    assert [(each["orderId"], each["kind"], each["path"]) for each in found] == [("lead", "lead", ["meta"])]
+    assert len(lister.orders(read_orders({"kind": ["purchase"]}))["orders"]) == 6
+    assert [each["orders"] for each in lister.paths(read_paths({"kind": ["lead"]}))["paths"]] == [1]
 
 
 def test_the_first_order_may_be_in_another_currency(lister: Lister) -> None:

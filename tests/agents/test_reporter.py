@@ -4,25 +4,30 @@ import csv
 import io
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from clickclock.attribution.agents import reporter as reporting
+from clickclock.attribution.agents.lister import Lister
 from clickclock.attribution.agents.reporter import Reporter, write
 from clickclock.attribution.engines.duckdb import DuckDB
 from clickclock.attribution.errors import VersionGone
-from clickclock.attribution.lake import COSTS, CREDITS, TOUCHES, Lake
+from clickclock.attribution.lake import COSTS, CREDITS, TOUCHES, Lake, credits_table
 from clickclock.attribution.reporting.figures import Figure
+from clickclock.attribution.reporting.listing import read_orders
 from clickclock.attribution.reporting.report import NOTHING, NoVersion, Report, TooManyRows, as_text, read
+from clickclock.attribution.reporting.result import Result
 from clickclock.foundation.errors import Malformed
 from tests.credited import HOUR_MS, START_MS, click, load, order, run
-from tests.lakes import NOW, SmallLake, cost, credited, touch
+from tests.lakes import NOW, NOW_MS, SmallLake, cost, credited, touch
 
 AMOUNTS = "orders,conversions,revenue,credit,refunds,cost,roas,cpa"
 
@@ -125,6 +130,20 @@ def test_orders_of_several_kinds_are_told_apart(tmp_path: Path, engine: DuckDB) 
         ]
     (note,) = reporter.report(read({**figures})).notes
     assert "several kinds" in note
+
+
+def test_orders_of_a_version_that_knew_no_kinds_are_purchases(small: SmallLake, engine: DuckDB) -> None:
+    models = ["last", "linear"]
+    whole = credits_table(models)
+    rows = credited("A", 1001, "EUR", [(1, 1001, 1.0, 1001, 1.0)])
+    made = small.append(replace(whole, rows=pa.schema([each for each in whole.rows if each.name != "kind"])), rows)
+    small.lake.publish(Result(version=1, created_at=NOW, settings="{}", credits_version=made), NOW_MS)
+    asked = {"figures": "orders,revenue", "currency": "EUR"}
+    assert lines(ask(small, engine, by="kind,customer", **asked)) == ["purchase None last EUR 1 10.01"]
+    assert lines(ask(small, engine, kind="purchase", by="", **asked)) == ["last EUR 1 10.01"]
+    assert lines(ask(small, engine, kind="lead", by="", **asked)) == []
+    (row,) = Lister(small.lake, engine).orders(read_orders({"kind": ["purchase"]}))["orders"]
+    assert row["kind"] == "purchase"
 
 
 def test_a_correction_makes_a_purchase_of_a_lead(tmp_path: Path, engine: DuckDB) -> None:

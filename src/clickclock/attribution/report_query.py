@@ -3,8 +3,8 @@
 Never reads a file. Invariants: each click, order and cost is counted in the groups that it is of, once; amounts of two
 currencies are in different rows.
 
->>> list(counted(Asked(by=(Dimension.CLIENT,)), ["last"]).schema())
-['client', 'currency', 'clicks', 'people', 'orders', 'revenue', 'cost', 'last_credit', 'last_refund', 'last_share']
+>>> list(counted(Asked(by=(Dimension.CLIENT,)), ["last"]).schema())[:5]
+['client', 'currency', 'clicks', 'people', 'orders']
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence

@@ -4,8 +4,8 @@ Never reads the lake: it is given the rows. Invariants: an order that differs ha
 of its person and of its clicks comes before what merely follows from it; amounts are whole minor units until they are
 written.
 
->>> row = {"client_id": "shop", "order_id": "7", "order_month": "2026-11", "placed_at": 0, "seller_id": None}
->>> row |= {"person": 5, "currency": "EUR", "refunded_minor": 0, "status": "completed", "reason": "no_click", "kind": "a"}
+>>> row = {"client_id": "shop", "order_id": "7", "order_month": "2026-11", "placed_at": 0, "seller_id": ""}
+>>> row |= {"kind": "lead", "person": 5, "currency": "EUR", "refunded_minor": 0, "status": "completed", "reason": None}
 >>> then, now = row | {"amount_minor": 1000, "click_id": None}, row | {"amount_minor": 800, "click_id": None}
 >>> [each.what for each in explain([then], [now], Circumstances()).causes]
 ['amount 10.00 EUR, now 8.00 EUR']

@@ -9,14 +9,14 @@ import { choose, filters, withChosen } from "../core/address.js";
 import { ask } from "../core/api.js";
 import { iso, ms, now } from "../core/time.js";
 
-const KNOWN = ["from", "to", "by", "model", "clientId", "sellerId", "currency", "channel", "campaign", "adSet", "version", "compare", "cohort", "month"];
+const KNOWN = ["from", "to", "by", "model", "clientId", "sellerId", "currency", "kind", "channel", "campaign", "adSet", "version", "compare", "cohort", "month"];
 const LEVELS = ["channel", "campaign", "adSet", "ad"];
-const WIRE = { channel: "channel", campaign: "campaign", adSet: "ad_set", ad: "ad", seller: "seller", client: "client", day: "day", customer: "customer", reason: "reason", source: "source", medium: "medium", keyword: "keyword", page: "page", device: "device", country: "country" };
-const WORDS = { channel: "Channel", campaign: "Campaign", adSet: "Ad set", ad: "Ad", seller: "Seller", client: "Client", day: "Day", customer: "Customer", reason: "Reason", source: "Source", medium: "Medium", keyword: "Keyword", page: "Landing page", device: "Device", country: "Country" };
+const WIRE = { channel: "channel", campaign: "campaign", adSet: "ad_set", ad: "ad", seller: "seller", client: "client", day: "day", customer: "customer", kind: "kind", reason: "reason", source: "source", medium: "medium", keyword: "keyword", page: "page", device: "device", country: "country" };
+const WORDS = { channel: "Channel", campaign: "Campaign", adSet: "Ad set", ad: "Ad", seller: "Seller", client: "Client", day: "Day", customer: "Customer", kind: "Kind of order", reason: "Reason", source: "Source", medium: "Medium", keyword: "Keyword", page: "Landing page", device: "Device", country: "Country" };
 /** Rows that only the clicks themselves say. */
 const OF_A_CLICK = ["source", "medium", "keyword", "page", "device", "country"];
 /** Rows whose orders a list can show. */
-const LISTED = new Set([...LEVELS, "seller", "client", "day"]);
+const LISTED = new Set([...LEVELS, "seller", "client", "day", "kind"]);
 const COHORTS = "cohorts", COMPARED = { period: "previous", year: "last_year" }, SPAN_DAYS = 30, DAY = 86_400_000;
 const FIGURES = { reason: ["orders,revenue", "orders,revenue"] };
 const ALL_FIGURES = ["clicks,people,orders,conversions,revenue,credit,refunds,cost,roas,cpa", "orders,conversions,credit,refunds,cost"];
@@ -43,8 +43,8 @@ const level = (given) => (given.by && given.by !== "channel" ? given.by : LEVELS
 /** What the page shows, as soon as a part of it is there: the rows first, then the days, then what they are compared with. */
 async function look(given, signal, tell) {
   const { versions } = await ask("/attribution/versions", { limit: 50 }, signal);
-  const version = given.version || versions[0]?.version, { clientId, sellerId, currency, from, to } = given;
-  const of = { version, clientId, sellerId, currency, from, to, channel: given.channel || null }, row = level(given);
+  const version = given.version || versions[0]?.version, { clientId, sellerId, currency, kind, from, to } = given;
+  const of = { version, clientId, sellerId, currency, kind, from, to, channel: given.channel || null }, row = level(given);
   if (row === COHORTS) return tell({ given, versions, version, row, cohorts: (await ask("/attribution/cohorts", { version, clientId }, signal)).cohorts });
   const by = LEVELS.includes(row) ? LEVELS.slice(given.channel ? 1 : 0, LEVELS.indexOf(row) + 1) : [row];
   const report = async (more) => (await ask("/attribution/report", { ...of, ...more }, signal)).report;
@@ -92,11 +92,11 @@ function ordersOf(each, more = {}) {
   const { given, version, by } = found, dims = Object.fromEntries(by.map((name) => [name, each[name] ?? ""]));
   const { day, seller, client, ...of } = dims;
   return at("/attribution/orders", { version, model: chosenModel(), clientId: client || given.clientId || null, sellerId: seller || given.sellerId || null, currency: each.currency,
-    from: day || given.from || null, to: day || given.to || null, channel: given.channel || null, ...of, ...more });
+    from: day || given.from || null, to: day || given.to || null, kind: given.kind || null, channel: given.channel || null, ...of, ...more });
 }
 
 /** The orders of the report's filters that have a touchpoint, have none, or are credited to nobody for a reason. */
-const ordersOfAll = ({ currency }, more) => at("/attribution/orders", { version: found.version, clientId: found.given.clientId || null, sellerId: found.given.sellerId || null, currency, from: found.given.from || null, to: found.given.to || null, ...more });
+const ordersOfAll = ({ currency }, more) => at("/attribution/orders", { version: found.version, clientId: found.given.clientId || null, sellerId: found.given.sellerId || null, currency, kind: found.given.kind || null, from: found.given.from || null, to: found.given.to || null, ...more });
 function beforeOf() {
   const then = found.then && new Map(rowsOf(found.then, chosenModel()).map((each) => [keyOf(each), each]));
   return then && ((each) => then.get(keyOf(each)));
@@ -106,9 +106,10 @@ function bar() {
   const { given, models, versions } = found, compared = versions.filter((each) => each.version !== Number(found.version)), isCohorts = found.row === COHORTS;
   return html`<form class="filter-bar" aria-label="What is reported" @submit=${(event) => event.preventDefault()}>
     ${isCohorts ? nothing : html`${field("From", given.from, (from) => set({ from }), { type: "date" })}${field("To", given.to, (to) => set({ to }), { type: "date" })}`}
-    ${select("Rows", LEVELS.includes(found.row) ? "channel" : found.row, [["channel", "Channel → ad"], ["seller", "Seller"], ["client", "Client"], ["day", "Day"], ["customer", "New or returning"], ["reason", "Why not credited"], ...OF_A_CLICK.map((name) => [name, WORDS[name]]), [COHORTS, "Who came back"]], (by) => set({ by: by === "channel" ? "" : by, channel: "", campaign: "", adSet: "", cohort: "", month: "" }))}
+    ${select("Rows", LEVELS.includes(found.row) ? "channel" : found.row, [["channel", "Channel → ad"], ["seller", "Seller"], ["client", "Client"], ["day", "Day"], ["customer", "New or returning"], ["kind", "Kind of order"], ["reason", "Why not credited"], ...OF_A_CLICK.map((name) => [name, WORDS[name]]), [COHORTS, "Who came back"]], (by) => set({ by: by === "channel" ? "" : by, channel: "", campaign: "", adSet: "", cohort: "", month: "" }))}
     ${isCohorts || found.row === "reason" ? nothing : select("Model", chosenModel(), models.map((model) => [model, modelName(model)]), (model) => set({ model }))}
     ${field("Client", given.clientId, (clientId) => set({ clientId }), { size: 12, placeholder: "all" })}
+    ${isCohorts ? nothing : field("Kind", given.kind, (kind) => set({ kind }), { size: 10, placeholder: "all" })}
     ${select("Version", String(found.version), versions.map((each) => [String(each.version), `${each.version}${each === versions[0] ? " (latest)" : ""}`]), (version) => set({ version: version === String(versions[0].version) ? "" : version }))}
     ${isCohorts ? nothing : html`${select("Compare with", given.compare, [["", "nothing"], ["period", "the period before"], ["year", "a year before"], ...compared.map((each) => [String(each.version), `version ${each.version}`])], (compare) => set({ compare, ...(compare in COMPARED && !(given.from && given.to) ? lately() : {}) }))}`}</form>`;
 }
@@ -150,7 +151,7 @@ function chart() {
     ${days.map((day) => {
       let y = 150;
       const parts = mine.filter((each) => each.day === day), x = ((ms(day) - first) / DAY) * step;
-      return svg`<a href=${at("/attribution/orders", { version: found.version, from: day, to: day, currency, clientId: found.given.clientId || null, channel: found.given.channel || null })} aria-label="${day}: ${amount(sum(parts, "credit").toFixed(2))} ${currency}">
+      return svg`<a href=${at("/attribution/orders", { version: found.version, from: day, to: day, currency, kind: found.given.kind || null, clientId: found.given.clientId || null, channel: found.given.channel || null })} aria-label="${day}: ${amount(sum(parts, "credit").toFixed(2))} ${currency}">
         ${parts.map((each) => { const height = (Number(each.credit) / top) * 140; y -= height; return svg`<rect class="day-bar ${toneOf(each.channel)}" x="${x + step * 0.12}%" width="${step * 0.76}%" y=${y} height=${Math.max(0.5, height)}><title>${day}, ${each.channel}: ${amount(each.credit)} ${currency}, ${counted(each.orders, "order")}</title></rect>`; })}</a>`;
     })}</svg><div class="day-ends under"><span>${days[0]}</span><span>${amount(top.toFixed(2))} ${currency} at most</span><span>${days.at(-1)}</span></div></div>`,
   { more: html`<span class="key">${channels.map((channel) => html`<i class=${toneOf(channel)}></i>${channel ?? NO_CHANNEL} `)}</span>` });

@@ -7,9 +7,9 @@ import { choose, filters, to, withChosen } from "../core/address.js";
 import { ask } from "../core/api.js";
 import { ms } from "../core/time.js";
 
-const OF = ["clientId", "sellerId", "channel", "campaign", "adSet", "ad", "currency", "reason"];
+const OF = ["clientId", "sellerId", "channel", "campaign", "adSet", "ad", "kind", "currency", "reason"];
 const KNOWN = [...OF, "from", "to", "credited", "model", "version"];
-const WORDS = { clientId: "client", sellerId: "seller", channel: "channel", campaign: "campaign", adSet: "ad set", ad: "ad", currency: "currency", reason: "reason" };
+const WORDS = { clientId: "client", sellerId: "seller", channel: "channel", campaign: "campaign", adSet: "ad set", ad: "ad", kind: "kind", currency: "currency", reason: "reason" };
 const STATUS = { completed: "", refunded: "refunded", partially_refunded: "partly refunded", cancelled: "cancelled" };
 let found = null, wrong = null, more = null, isAsking = false, stop = new AbortController(), again = () => {}, redraw = () => {};
 

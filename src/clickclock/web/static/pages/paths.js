@@ -5,7 +5,7 @@ import { card, empty, fault, ignoredFilters, number, waiting } from "../componen
 import { choose, filters } from "../core/address.js";
 import { ask } from "../core/api.js";
 
-const KNOWN = ["clientId", "sellerId", "channel", "campaign", "adSet", "ad", "currency", "from", "to", "version"];
+const KNOWN = ["clientId", "sellerId", "channel", "campaign", "adSet", "ad", "kind", "currency", "from", "to", "version"];
 const HOURS = { 1: "1 hour", 6: "6 hours", 24: "1 day", 72: "3 days", 168: "7 days", 336: "14 days", 720: "30 days" };
 let found = null, wrong = null, again = () => {};
 
