@@ -36,6 +36,7 @@ AMENDMENT = st.builds(
     seller_id=st.sampled_from([None, "s1", "s3"]),
     items=ITEMS.map(tuple),
     received_ms=st.sampled_from([NOW_MS, NOW_MS + 5]),
+    kind=st.sampled_from([None, None, "purchase", "lead"]),
 )
 
 
@@ -45,7 +46,7 @@ def row(each: Amendment, number: int) -> dict[str, Any]:
     def at(ms: int) -> datetime:
         return EPOCH + timedelta(milliseconds=ms)
 
-    names = ("client_id", "order_id", "cli_ubid", "device_id", "seller_id", "amount_minor", "currency")
+    names = ("client_id", "order_id", "cli_ubid", "device_id", "seller_id", "amount_minor", "currency", "kind")
     return {
         **{name: getattr(each, name) for name in names},
         "id": f"{number}",
