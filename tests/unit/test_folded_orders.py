@@ -77,10 +77,13 @@ AHEAD = Amendment(
     *("a", "1", NOW_MS + 10**9, 100, "EUR", Status.COMPLETED, 0, "u", None, None, ()), received_ms=NOW_MS, entry_id=""
 )
 
+LEAD = msgspec.structs.replace(AHEAD, event_time_ms=NOW_MS, kind="lead")
+
 
 @given(st.lists(AMENDMENT, max_size=12), st.sampled_from([row, row_of_before]))
 @example([AHEAD, msgspec.structs.replace(AHEAD, received_ms=NOW_MS + 5)], row)
 @example([msgspec.structs.replace(AHEAD, event_time_ms=NOW_MS + 120_000)], row_of_before)
+@example([LEAD, msgspec.structs.replace(LEAD, event_time_ms=NOW_MS + 1, received_ms=NOW_MS + 5, kind=None)], row)
 def test_orders_are_folded_as_they_are_defined(
     given_amendments: list[Amendment], row: Callable[[Amendment, int], dict[str, Any]]
 ) -> None:

@@ -102,10 +102,10 @@ def test_a_refund_keeps_the_time_of_the_order_and_what_it_leaves_out() -> None:
 
 
 def test_what_leaves_the_kind_out_leaves_it_as_it_was() -> None:
-    lead = msgspec.structs.replace(PLACED, kind="lead")
-    refund = msgspec.structs.replace(PLACED, event_time_ms=NOW + 5, received_ms=NOW + 5)
+    lead = replace(PLACED, kind="lead")
+    refund = replace(PLACED, event_time_ms=NOW + 5, received_ms=NOW + 5)
     assert [fold(each).kind for each in ([PLACED], [lead], [lead, refund])] == ["purchase", "lead", "lead"]
-    assert fold([lead, msgspec.structs.replace(refund, kind="purchase")]).kind == "purchase"
+    assert fold([lead, replace(refund, kind="purchase")]).kind == "purchase"
 
 
 def test_a_refund_that_repeats_the_orders_own_time_is_still_a_refund_if_it_comes_first() -> None:
