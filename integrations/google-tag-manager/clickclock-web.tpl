@@ -88,6 +88,13 @@ ___TEMPLATE_PARAMETERS___
     "displayName": "Further parameters that mark an ad",
     "simpleValueType": true,
     "help": "With a vertical bar between: aff|partner"
+  },
+  {
+    "type": "CHECKBOX",
+    "name": "landings",
+    "checkboxText": "Register visits that no ad led to",
+    "simpleValueType": true,
+    "help": "As direct, organic or referral. Your account in clickclock needs the profile open."
   }
 ]
 
@@ -105,6 +112,7 @@ if (data.sellerId) settings['seller-id'] = data.sellerId;
 if (data.visitorId) settings.id = data.visitorId;
 if (data.customerId) settings['customer-id'] = data.customerId;
 if (data.params) settings.params = data.params;
+if (data.landings) settings.landings = true;
 setInWindow('clickclockSettings', settings, true);
 
 injectScript(base + '/clickclock.js', data.gtmOnSuccess, () => {

@@ -72,6 +72,7 @@ def test_the_web_template_loads_the_tag_with_its_settings(browser: Browser) -> N
             "sellerId": "s",
             "visitorId": "",
             "params": "aff",
+            "landings": True,
         }
         container = f"""<p>shop</p><script>
           const data = {json.dumps(data)};
@@ -92,6 +93,7 @@ def test_the_web_template_loads_the_tag_with_its_settings(browser: Browser) -> N
             page = browser.new_page()
             page.goto(f"{url}/?{AD}")
             request = ear.wait_for(1)[0]
+            assert page.evaluate("clickclockSettings.landings") is True
             page.wait_for_function("document.title === 'loaded'")
             page.close()
     assert request.path == "/aclick"

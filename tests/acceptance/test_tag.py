@@ -3,6 +3,7 @@
 import re
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -69,9 +70,10 @@ def site(ear: Ear) -> Iterator[str]:
         "/bare": f"<script>fetch = navigator.sendBeacon = crypto.randomUUID = undefined;</script>{tag}",
         "/policy": f"<meta http-equiv=Content-Security-Policy content=\"connect-src 'none'\">{tag}",
         "/seller": tag.replace("async", 'data-client-id="c" data-seller-id="s &amp; 9" data-params="aff|partner"'),
-        "/consent": _snippet("html", 1).replace("https://clicks.example.com", ear.url),
-        "/early-consent": _snippet("html", 1).replace("https://clicks.example.com", ear.url)
+        "/consent": _snippet("html", 2).replace("https://clicks.example.com", ear.url),
+        "/early-consent": _snippet("html", 2).replace("https://clicks.example.com", ear.url)
         + "<script>consentGiven()</script>",
+        "/landings": tag.replace("async", 'data-client-id="c" data-landings'),
         "/granted": tag.replace("async", 'data-consent="granted"'),
         "/customer": tag.replace("async", 'data-client-id="c" data-customer-id="7 &amp; 8"'),
         "/full": f"<script>fetch = 0; navigator.sendBeacon = function () {{ return false }};</script>{tag}",
@@ -197,6 +199,48 @@ def test_what_no_ad_of_ours_led_to_is_no_click(page: Page, site: str, ear: Ear, 
     # Whatever had been sent would have come before this.
     _land(page, f"{site}/?{AD}")
     assert _only(ear.wait_for(1)).query.endswith(AD)
+
+
+@pytest.mark.parametrize(
+    ("referrer", "said"),
+    [
+        ("", "source=direct"),
+        ("https://www.google.co.uk/", "source=organic&referrer=google.co.uk"),
+        ("https://search.brave.com/search?q=shoes", "source=organic&referrer=search.brave.com"),
+        ("https://www.blog.example.org/post?x=1#y", "source=referral&referrer=blog.example.org"),
+        ("https://mygoogle.example/", "source=referral&referrer=mygoogle.example"),
+        ("android-app://com.example.mail/", "source=referral&referrer=com.example.mail"),
+    ],
+)
+def test_a_visit_that_no_ad_led_to_is_registered_once_where_the_site_wants_it(
+    page: Page, site: str, ear: Ear, referrer: str, said: str
+) -> None:
+    page.add_init_script(f"Object.defineProperty(document, 'referrer', {{value: {referrer!r}, configurable: true}})")
+    _land(page, f"{site}/landings?page=2")
+    page.reload()
+    _land(page, f"{site}/landings?page=3")
+    assert page.evaluate("clickclock.params()") == ""
+    # A later ad of the same visit is an ad, and comes behind all that had been sent.
+    _land(page, f"{site}/landings?utm_source=x")
+    assert page.evaluate("clickclock.params()") == "utm_source=x"
+    visit, ad = (request.query.split("&", 3)[3] for request in ear.wait_for(2))
+    assert (visit, ad) == (f"client_id=c&{said}", "client_id=c&utm_source=x")
+
+
+def test_neither_an_ads_visit_nor_the_way_from_page_to_page_is_a_visit_without_an_ad(
+    page: Page, site: str, ear: Ear
+) -> None:
+    _land(page, f"{site}/landings?utm_source=x")
+    _land(page, f"{site}/landings")
+    page.evaluate("sessionStorage.clear()")
+    # As a link that opens another tab: nothing is stored there, and the page before was ours.
+    page.goto(f"{site}/landings", referer=f"{site}/menu")
+    page.goto(f"{site}/", referer="https://blog.example.org/")
+    _land(page, f"{site}/landings?utm_source=y")
+    assert [request.query.split("&", 3)[3] for request in ear.wait_for(2)] == [
+        "client_id=c&utm_source=x",
+        "client_id=c&utm_source=y",
+    ]
 
 
 BY_ITSELF = {
@@ -391,6 +435,19 @@ def test_the_collector_has_on_disk_what_the_browser_was_told_is_registered(page:
         assert entry.raw.decode().endswith(f"&{AD}&utm_source=%c3%a9|x")
         assert entry.raw.decode().startswith(f"cli_ubid={_id(page)}&")
         assert entry.referer.decode() == f"{site}/"
+
+
+def test_a_visit_without_an_ad_is_a_click_of_the_profile_open(
+    page: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CLICKCLOCK_CLICK_PROFILE", "open")
+    with collecting(tmp_path) as collector:
+        tag = f'<script async src="{collector.url}/clickclock.js" data-client-id="c" data-landings></script>'
+        with shop({"/": tag}) as site:
+            page.goto(site, referer="https://duckduckgo.com/")
+            (entry,) = collector.entries(1)
+    assert entry.kind is EntryKind.PLAIN_CLICK
+    assert entry.raw.decode().endswith("&client_id=c&source=organic&referrer=duckduckgo.com")
 
 
 def test_the_collector_has_on_disk_whom_the_browser_was_told_is_identified(page: Page, collector: Collector) -> None:

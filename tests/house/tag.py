@@ -15,8 +15,8 @@ from tests.house.tree import ROOT
 FOLDER = ROOT / "src/clickclock/attribution/api"
 SOURCE = FOLDER / "tag.js"
 SERVED = FOLDER / "clickclock.js"
-BYTES_MAX = 3600
-"""1.6 KB as it is sent, compressed. A quarter of it reports to the console why something is not registered."""
+BYTES_MAX = 4100
+"""1.9 KB as it is sent, compressed. A quarter of it reports to the console why something is not registered."""
 
 _TOKEN = re.compile(
     r"""(?P<spare>/\*.*?\*/|//[^\n]*|\s+)

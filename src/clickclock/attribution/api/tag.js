@@ -3,7 +3,7 @@
  *
  * clickclock.js is what browsers get: this file without comments and spare blanks (python -m tests.house.tag).
  * Never sets a cookie, never throws, never changes a value that came in the address.
- * Invariants: each ad's address, and each customer, is registered once in a visit; nothing is stored or sent before the consent is there;
+ * Invariants: each ad's address, each customer, and a visit without an ad, is registered once in a visit; nothing is stored or sent before the consent is there;
  * what keeps a click from being registered is told to the page's console, once.
  */
 (function (w, d) {
@@ -17,6 +17,7 @@
   var nobody = 'no client_id: add data-client-id to the tag';
   // What an ad leaves in an address: all that says of which channel a click is.
   var marks = 'atag|asvt|(fb|tt|tw|[dgquy])clid|_?fbc|msclkid|[gw]braid|gad_source|li_fat_id|[Ss]c[Cc]id|epik|rdt_cid|tblci|dicbo|ob(cl|_click_)id|(amp;)?utm_\\w+|source|fb_\\w+';
+  var engines = /(^|\.)(google|bing|duckduckgo|yahoo|ecosia|yandex|baidu|qwant|startpage|naver|seznam|search\.brave)\.\w/;
   var page = {};
   var api = {
     start: start,
@@ -71,14 +72,26 @@
   function register(query, at, where) {
     var seen = keep(session);
     var more = data('params');
-    if (!has(more ? marks + '|' + more : marks, query) || seen.split('\n').indexOf(query) > -1) return;
+    var origin = '';
+    if (!has(more ? marks + '|' + more : marks, query)) {
+      origin = seen ? '' : landing();
+      if (!origin) return;
+      query = '';
+    } else if (seen.split('\n').indexOf(query) > -1) return;
     var client = own('client', query);
     if (client === null) return warn(nobody);
     keep(session, (query + '\n' + seen).slice(0, 9e3));
     // Our own values stand first, because the first of a name counts; the rest goes on as it came.
     send('aclick?' + visitor() + (page.consent ? '&consent=' + encodeURIComponent(page.consent) : '') + '&event_time=' + at + '&landing_page=' + where +
-      client + (own('seller', query) || '') + query.replace('?', '&'), undefined,
+      client + (own('seller', query) || '') + origin + query.replace('?', '&'), undefined,
     ' Give the tag data-client-id and data-seller-id, or the account another profile.');
+  }
+
+  // Where a visit comes from that no ad led to, if these are to be registered; a page of our own led to no visit.
+  function landing() {
+    var from = /^[^:]+:..(?:www\.)?([^/:?#]+)/.exec(d.referrer);
+    if (data('landings') === null || from && location.hostname.replace(/^www\./, '') === from[1]) return '';
+    return !from ? '&source=direct' : '&source=' + (engines.test(from[1]) ? 'organic' : 'referral') + '&referrer=' + encodeURIComponent(from[1]);
   }
 
   // Without a body, or with plain text, so that no browser asks in advance. Only fetch says what was answered.
