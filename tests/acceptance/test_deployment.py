@@ -115,7 +115,10 @@ def test_the_configuration_of_the_chart_is_one_that_the_service_takes(tmp_path: 
 def test_the_scheduler_of_the_chart_wants_tokens_unless_it_is_told_that_this_is_safe(tmp_path: Path) -> None:
     file = tmp_path / "scheduler.toml"
     for settings, mode, is_insecure in (((), Mode.TOKENS, False), ((TRUSTED,), Mode.NONE, True)):
-        objects = rendered(*settings)
+        objects = rendered(*settings, *COLLECTORS)
+        file.write_text(named(objects, "ConfigMap", "shop-clickclock-collector")["data"]["clickclock.toml"])
+        config = load(file, {}, {})
+        assert (config.orders_need_token, config.insecure_no_authentication) == (not is_insecure, is_insecure)
         file.write_text(named(objects, "ConfigMap", "shop-clickclock-scheduler")["data"]["clickclock.toml"])
         config = load(file, {}, {})
         assert (config.access, config.insecure_no_authentication, config.host) == (mode, is_insecure, "0.0.0.0")  # noqa: S104 (as the chart has it)
@@ -124,7 +127,7 @@ def test_the_scheduler_of_the_chart_wants_tokens_unless_it_is_told_that_this_is_
 @helm
 def test_secrets_are_files_of_the_pod_and_tls_is_what_is_asked_for(tmp_path: Path) -> None:
     shop = ("jobSecrets[0].application=shop", "jobSecrets[0].secretName=shop-keys")
-    objects = rendered(TRUSTED, *COLLECTORS, "tls.secretName=clickclock-tls", *shop)
+    objects = rendered(TRUSTED, *COLLECTORS, "tls.secretName=clickclock-tls", "orderTokens.secretName=digests", *shop)
     for component in ("scheduler", "collector"):
         file = tmp_path / f"{component}.toml"
         file.write_text(named(objects, "ConfigMap", f"shop-clickclock-{component}")["data"]["clickclock.toml"])
@@ -138,6 +141,8 @@ def test_secrets_are_files_of_the_pod_and_tls_is_what_is_asked_for(tmp_path: Pat
         secrets = {each["name"]: each["secret"]["secretName"] for each in pod["volumes"] if "secret" in each}
         assert secrets[mounts["/etc/clickclock-tls"]] == "clickclock-tls"
         assert secrets[mounts[f"{config.secrets_dir}/shop"]] == "shop-keys"
+        mounted = secrets.get(mounts.get(str(config.order_tokens.parent), ""))
+        assert mounted == ("digests" if component == "collector" else None)
         assert container["readinessProbe"]["httpGet"]["scheme"] == "HTTPS"
         assert {"name": "CLICKCLOCK_ADVERTISE_URL", "value": "https://$(POD_IP):8080"} in container["env"]
         assert "envFrom" not in container

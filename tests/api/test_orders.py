@@ -324,6 +324,18 @@ def digest(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest()
 
 
+@pytest.mark.parametrize("token", [None, "shop", "any"])
+def test_where_orders_need_a_token_an_account_that_never_had_one_needs_it(tmp_path: Path, token: str | None) -> None:
+    file = tmp_path / "order-tokens.json"
+    write_order_tokens(file, {"*": [OrderToken(digest("any"))], "other": [OrderToken(digest("shop"))]})
+    tokens = OrderTokens(file, are_needed=True)
+    tokens.refresh()
+    admit = orders.doorkeeper(lambda _: Account(), token and f"Bearer {token}", tokens, NOW)
+    fault = admit("new")
+    assert (fault is None) == (token == "any")
+    assert OrderTokens(None, are_needed=True).needs("new")
+
+
 def known(folder: Path, **by_client: list[OrderToken]) -> OrderTokens:
     file = folder / "order-tokens.json"
     write_order_tokens(file, {name.replace("every", "*"): those for name, those in by_client.items()})

@@ -258,6 +258,14 @@ def test_a_click_address_that_others_can_reach_needs_accounts_each_with_a_token(
     assert load(toml(tmp_path, ACCOUNTS), {}, {}).click_host == reachable
 
 
+def test_a_click_address_that_others_can_reach_takes_no_order_without_a_token() -> None:
+    reachable: dict[str, Any] = {"click_host": "0.0.0.0"}  # noqa: S104 - what this test is about
+    assert load(None, {}, {**reachable, "authentication": "tokens"}).orders_need_token
+    assert not load(None, {}, {**reachable, "insecure_no_authentication": True}).orders_need_token
+    assert not load(None, {}, {"authentication": "tokens"}).orders_need_token
+    assert "--authentication tokens" in faults_of(**reachable, authentication="same-user")["click_host"]
+
+
 def test_the_reason_for_refusing_a_click_address_is_not_hidden_by_a_faulty_account(tmp_path: Path) -> None:
     found = faults_of(toml(tmp_path, '[[accounts]]\nclient_id = "a"\nprofile = "lax"'), click_host="192.168.0.1")
     assert set(found) == {"accounts.0.profile", "click_host"}

@@ -102,6 +102,7 @@ async def _collect(config: Config, salt: Salt, folder: Path, listening: socket.s
         limits,
         metrics_from=config.click_metrics_from,
         order_tokens=config.order_tokens,
+        orders_need_token=config.orders_need_token,
         secrets=webhook_secrets_of(config),
         tls=None if certificates is None else certificates.context,
         spans=spans,

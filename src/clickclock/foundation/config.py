@@ -190,14 +190,15 @@ class Config(AttributionSettings, BackupSettings, EdgeSettings, TraceSettings):
     @field_validator("click_host")
     @classmethod
     def _refuse_clicks_of_nobody(cls, host: str, info: ValidationInfo) -> str:
-        if info.data.get("insecure_no_authentication") or is_loopback(host):
+        is_keyed = info.data.get("authentication") == Mode.TOKENS
+        if info.data.get("insecure_no_authentication") or is_keyed or is_loopback(host):
             return host
         accounts = info.data.get("accounts", ())
         if not accounts or any(account.orders_token_sha256 is None for account in accounts):
             raise ValueError(
-                f"{host} can be reached from other machines, so that anybody could send clicks and orders; name your "
-                "[[accounts]], each with an orders_token_sha256, or give --insecure-no-authentication if something in "
-                "front of it lets only the right requests in"
+                f"{host} can be reached from other machines, so that anybody could send orders; give --authentication "
+                "tokens, or name your [[accounts]], each with an orders_token_sha256, or give "
+                "--insecure-no-authentication if something in front of it lets only the right requests in"
             )
         return host
 
@@ -250,6 +251,11 @@ class Config(AttributionSettings, BackupSettings, EdgeSettings, TraceSettings):
     def order_tokens(self) -> Path:
         """The file from which collectors learn order tokens."""
         return self.order_tokens_file or self.data_dir / ORDER_TOKENS
+
+    @property
+    def orders_need_token(self) -> bool:
+        """Whether orders of every account need a token, because other machines reach the port."""
+        return not self.insecure_no_authentication and not is_loopback(self.click_host)
 
     @property
     def access(self) -> Mode:

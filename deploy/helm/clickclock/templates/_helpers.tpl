@@ -25,11 +25,14 @@ app.kubernetes.io/component: {{ .component }}
   "authentication" (ternary "none" "tokens" .root.Values.insecureNoAuthentication)
   "click_host" (ternary "0.0.0.0" "127.0.0.1" (eq .component "collector"))
   "click_port" 8081
-  "insecure_no_authentication" (or .root.Values.insecureNoAuthentication (eq .component "collector"))
+  "insecure_no_authentication" .root.Values.insecureNoAuthentication
   "log_format" "json"
   "clicks" (eq .component "collector") -}}
 {{- if .root.Values.tls.secretName -}}
 {{- $own = mergeOverwrite $own (dict "tls_certificate" "/etc/clickclock-tls/tls.crt" "tls_key" "/etc/clickclock-tls/tls.key") -}}
+{{- end -}}
+{{- if and .root.Values.orderTokens.secretName (eq .component "collector") -}}
+{{- $_ := set $own "order_tokens_file" "/etc/clickclock-order-tokens/order-tokens.json" -}}
 {{- end -}}
 {{- if .root.Values.jobSecrets -}}
 {{- $_ := set $own "secrets_dir" "/etc/clickclock-secrets" -}}
@@ -200,6 +203,11 @@ spec:
           mountPath: /etc/clickclock-tls
           readOnly: true
         {{- end }}
+        {{- if and .root.Values.orderTokens.secretName (eq .component "collector") }}
+        - name: order-tokens
+          mountPath: /etc/clickclock-order-tokens
+          readOnly: true
+        {{- end }}
         {{- range .root.Values.jobSecrets }}
         - name: secrets-{{ .application }}
           mountPath: /etc/clickclock-secrets/{{ .application }}
@@ -222,6 +230,12 @@ spec:
     - name: tls
       secret:
         secretName: {{ .root.Values.tls.secretName }}
+        defaultMode: 0440
+    {{- end }}
+    {{- if and .root.Values.orderTokens.secretName (eq .component "collector") }}
+    - name: order-tokens
+      secret:
+        secretName: {{ .root.Values.orderTokens.secretName }}
         defaultMode: 0440
     {{- end }}
     {{- range .root.Values.jobSecrets }}

@@ -71,6 +71,8 @@ class Setup:
     """Networks that may see the metrics."""
     order_tokens: Path | None = None
     """The file with the order tokens that are in no account's settings."""
+    orders_need_token: bool = False
+    """Whether orders of every account need a token."""
     secrets: Secrets = field(default_factory=lambda: Secrets({}))
     """What webhooks of shops are signed with."""
     tls: ssl.SSLContext | None = None
@@ -95,7 +97,7 @@ async def run_collector(
     clock = setup.clock
     counters = Counters(journal.folder, clock.epoch_ms())
     loop = asyncio.get_running_loop()
-    tokens = OrderTokens(setup.order_tokens)
+    tokens = OrderTokens(setup.order_tokens, are_needed=setup.orders_need_token)
     tokens.refresh()
     shared = _shared(journal, counters, setup, loop, tokens)
     ticking = asyncio.create_task(_tick(shared, setup, tokens))

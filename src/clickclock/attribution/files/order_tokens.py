@@ -32,15 +32,16 @@ class OrderToken(msgspec.Struct, frozen=True, rename="camel"):
 class OrderTokens:
     """What one collector knows."""
 
-    def __init__(self, file: Path | None) -> None:
-        """Without a file there are none."""
+    def __init__(self, file: Path | None, *, are_needed: bool = False) -> None:
+        """Without a file there are none. `are_needed`: by every account, also by one that never had any."""
         self._file = file
+        self._are_needed = are_needed
         self._seen: tuple[int, int, int] | None = None
         self._known: dict[str, dict[str, int | None]] = {}
 
     def needs(self, client_id: str) -> bool:
-        """Whether orders of an account need a token, because it has or had one of its own."""
-        return client_id in self._known
+        """Whether orders of an account need a token: all do, or it has or had one of its own."""
+        return self._are_needed or client_id in self._known
 
     def takes(self, client_id: str, sha256: str, now_ms: int) -> bool:
         """Whether a token with this digest may send orders of an account."""
