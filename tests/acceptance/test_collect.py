@@ -19,8 +19,10 @@ from typing import Any
 import pytest
 
 from clickclock.attribution.clicks.entry import EntryKind
+from clickclock.attribution.files.order_tokens import OrderToken, write_order_tokens
 from clickclock.attribution.journal import segments, slots
 from tests.acceptance.clicking import (
+    ORDER,
     Caller,
     Collect,
     call,
@@ -226,11 +228,24 @@ def test_a_reachable_address_needs_accounts_with_tokens(tmp_path: Path, accounts
     reachable = ("--click-host", "0.0.0.0")  # noqa: S104 - what this test is about
     done = run_to_its_end("--data-dir", str(tmp_path / "data"), "--click-port", "0", *reachable)
     assert done.returncode == 1
-    assert "anybody could send clicks and orders" in done.stderr
+    assert "anybody could send orders" in done.stderr
     assert "[[accounts]]" in done.stderr
     with collecting(tmp_path / "data", *reachable, "--config", accounts_file) as collect:
         assert collect.url.startswith("http://0.0.0.0:")
         assert call(collect.url, click_path()).status == 204
+
+
+def test_at_a_reachable_address_clicks_are_everybodys_and_orders_need_a_token(tmp_path: Path) -> None:
+    data_dir = tmp_path / "data"
+    data_dir.mkdir(mode=0o700)
+    write_order_tokens(data_dir / "order-tokens.json", {"c": [OrderToken(sha256(TOKEN.encode()).hexdigest())]})
+    variables = {"CLICKCLOCK_AUTHENTICATION": "tokens"}
+    with collecting(data_dir, "--click-host", "0.0.0.0", variables=variables) as collect:  # noqa: S104 (see above)
+        assert call(collect.url, click_path()).status == 204
+        fields = (f"Authorization: Bearer {TOKEN}",)
+        taken = [call(collect.url, "/orders", *each, body=json.dumps(ORDER)).status for each in ((), fields)]
+        other = call(collect.url, "/orders", *fields, body=json.dumps({**ORDER, "client_id": "never had one"}))
+    assert [*taken, other.status] == [401, 202, 401]
 
 
 def test_the_function_of_the_guide_notices_what_is_refused(tmp_path: Path) -> None:
