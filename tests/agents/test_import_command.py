@@ -322,6 +322,26 @@ def test_our_own_columns_need_no_mapping(world: World) -> None:
     assert json.loads(result.stdout)["known"] == 1, "it is the same order, whichever command brings it"
 
 
+def test_leads_need_no_amounts_by_our_own_columns_and_by_a_mapping_of_all(world: World) -> None:
+    header = "client_id,order_id,event_time,currency,cli_ubid,kind\n"
+    rows = "shop-1,A-1,2026-11-01T10:00:00Z,EUR,v1,Lead\nshop-1,A-2,2026-11-01T10:00:00Z,EUR,v1,sign-up\n"
+    assert world.kept(world.file("leads.csv", header + rows))["orders"]["accepted"] == 2
+    mapping = """kind = "orders"
+    [columns]
+    order_id = "Lead"
+    event_time = "Created"
+    cli_ubid = "Visitor"
+    [constants]
+    kind = "lead"
+    currency = "EUR"
+    [times]
+    zone = "UTC"
+    """
+    given = ("--mapping", world.file("leads.toml", mapping))
+    answer = world.kept(world.file("crm.csv", "Lead,Created,Visitor\nL-1,2026-11-01 10:00,v1\n"), *given)
+    assert answer["orders"]["accepted"] == 1
+
+
 def test_a_dry_run_counts_and_keeps_nothing(world: World) -> None:
     result = world.run(world.file("orders.csv", orders()), "--dry-run")
     assert result.exit_code == 0

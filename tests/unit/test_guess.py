@@ -41,6 +41,12 @@ ORDERS: list[tuple[str, str, Columns]] = [
         {"order_id": ("Número de pedido",), "event_time": ("Fecha",), "amount": ("Importe total",)}
         | {"status": ("Estado del pedido",), "customer_id": ("Correo electrónico",)},
     ),
+    (
+        "Order ID,Created at,Conversion type,Email",
+        "7,2026-11-03 10:15,Lead,a@b.example",
+        {"order_id": ("Order ID",), "event_time": ("Created at",), "kind": ("Conversion type",)}
+        | {"customer_id": ("Email",)},
+    ),
 ]
 
 

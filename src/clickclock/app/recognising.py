@@ -29,6 +29,7 @@ from clickclock.attribution.importing.historical import Unusable
 from clickclock.attribution.importing.log_line import LogReader
 from clickclock.attribution.importing.readers import text_of, value_of
 from clickclock.attribution.importing.recognition import recognise
+from clickclock.attribution.orders.amendment import KIND
 from clickclock.foundation.config import Config
 from clickclock.foundation.errors import Fault, Malformed
 
@@ -134,6 +135,8 @@ def _recognised(config: Config, path: Path, told: Told) -> Seen:
 
 
 PLAIN: Final = "our own columns"
+_OF_ORDERS: Final = ("amount", KIND)
+"""One of these beside the order's id makes a file one of orders: a lead may have no amount."""
 GUESS: Final = "a guess from the names of its columns"
 """Nobody described such a file, so nothing is kept of it unless somebody agrees to the guess."""
 
@@ -169,7 +172,7 @@ def _chosen(config: Config, grid: Grid, told: Told) -> tuple[FileMapping, str]:
 def _plain(grid: Grid) -> FileMapping | None:
     """The mapping of a table that has our own names, if it is one."""
     names = {folded(name): name for name in grid.header if name}
-    if {"order_id", "amount"} <= names.keys():
+    if "order_id" in names and not names.keys().isdisjoint(_OF_ORDERS):
         kind = Kind.ORDERS
     elif {"amount", "channel"} <= names.keys() and names.keys() & {"day", "date"}:
         kind = Kind.COSTS
@@ -280,5 +283,7 @@ def _ask(seen: Seen, archive: MappedArchive) -> None:
             continue
         if column == "currency" and any(column in record for record in found):
             continue  # its sign stands beside the amounts
+        if column == "amount" and (KIND in mapper.sources or KIND in mapping.constants):
+            continue  # a lead may have none
         name = {"client_id": "client-id", "currency": "currency"}.get(column, "mapping")
         seen.questions.setdefault(name, f"the file does not say the {column}")

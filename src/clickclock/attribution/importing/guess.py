@@ -21,6 +21,7 @@ from typing import Any, Final
 from clickclock.attribution.importing.columns import folded
 from clickclock.attribution.importing.file_mapping import CANCELLED_AT, URL, FileMapping, Kind
 from clickclock.attribution.orders import money
+from clickclock.attribution.orders.amendment import KIND
 
 _SAID: Final = tomllib.loads((files("clickclock.attribution.importing") / "words.toml").read_text("utf-8"))
 _WORDS: Final[Mapping[Kind, Mapping[str, tuple[str, ...]]]] = {
@@ -65,7 +66,8 @@ def guess(header: Sequence[str], rows: Iterable[Sequence[object]]) -> FileMappin
     ]
     for kind, signs in _SIGNS.items():
         found = _columns(kind, header, values)
-        if signs <= found.keys() and (kind is not Kind.COSTS or found.keys() & _ADVERTISED):
+        is_known = signs <= found.keys() or (kind is Kind.ORDERS and {"order_id", KIND} <= found.keys())
+        if is_known and (kind is not Kind.COSTS or found.keys() & _ADVERTISED):
             return _mapping(kind, {column: header[place] for column, place in found.items()}, found, values)
     return None
 
