@@ -205,7 +205,7 @@ class Counted(msgspec.Struct):
     people: int | None = None
     orders: int | None = None
     kinds: int | None = None
-    """Of how many kinds the orders are, where they are told together."""
+    """Of how many kinds the orders are, where they are added up."""
     revenue: int | None = None
     cost: int | None = None
     of_models: tuple[tuple[int, int, float], ...] = ()
