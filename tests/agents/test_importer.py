@@ -1,5 +1,6 @@
 """The importer with a real journal and a real lake: nothing twice, nothing lost, nothing half-done."""
 
+import asyncio
 import fcntl
 import json
 import os
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from clickclock.app.importing import replay_rejections
 from clickclock.attribution.agents.compactor import Compactor
 from clickclock.attribution.agents.importer import Importer, Way, Which
 from clickclock.attribution.clicks.account import Account, Accounts, Profile
@@ -18,6 +20,7 @@ from clickclock.attribution.clicks.entry import EntryKind, connection, encode
 from clickclock.attribution.errors import JournalDamaged, JournalTaken
 from clickclock.attribution.files.archive import Archive, Format, format_of
 from clickclock.attribution.files.import_journal import ImportJournal
+from clickclock.attribution.files.order_tokens import OrderToken, write_order_tokens
 from clickclock.attribution.importing.faulty_row import SHOWN_MAX
 from clickclock.attribution.importing.historical import id_of
 from clickclock.attribution.journal import Journal, salvage, segments
@@ -26,6 +29,7 @@ from clickclock.attribution.orders.amendment import Amendment
 from clickclock.attribution.orders.amendment import judge as judge_order
 from clickclock.attribution.registering.import_report import Report
 from clickclock.foundation.clock import ManualClock
+from clickclock.foundation.config import load
 from clickclock.foundation.errors import Malformed
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
@@ -339,6 +343,25 @@ async def test_an_order_that_was_never_asked_for_its_token_is_left_alone(world: 
     )
     report = await world.replay(guarded)
     assert (report.left_alone, report.kept["orders"]) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("settings", "tokens", "left_alone"),
+    [
+        ({}, {}, 0),
+        ({}, {"other": []}, 0),
+        ({}, {"c": []}, 1),
+        ({"click_host": "192.0.2.1", "authentication": "tokens"}, {}, 1),
+    ],
+)
+async def test_a_replay_asks_for_tokens_as_the_collectors_do(
+    world: World, settings: dict[str, str], tokens: dict[str, list[OrderToken]], left_alone: int
+) -> None:
+    await world.collected(("1" * 32, detail("order", "unknownClient", "unknownClient"), ORDER))
+    write_order_tokens(world.folder / "order-tokens.json", tokens)
+    config = load(None, {}, {"data_dir": str(world.folder), **settings})
+    report = await asyncio.to_thread(replay_rejections, config, Which(), dry_run=True)
+    assert (report.left_alone, report.rows) == (left_alone, 1)
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from clickclock.attribution.agents.importer import Importer, OriginOf, Way, Whic
 from clickclock.attribution.api.origin import Origins
 from clickclock.attribution.files.archive import Rows
 from clickclock.attribution.files.import_journal import ImportJournal
+from clickclock.attribution.files.order_tokens import OrderTokens
 from clickclock.attribution.registering.import_report import Report
 from clickclock.foundation.clock import SystemClock
 from clickclock.foundation.config import Config
@@ -70,7 +71,9 @@ def importer_of(config: Config, origin_of: OriginOf = without_address) -> Import
     """The importer of a configuration. `origin_of` makes pseudonyms of the addresses in a log."""
     lake, clock = lake_of(config), SystemClock()
     journal = ImportJournal(config.journal_dir / SLOT, lake, clock, config.segment_bytes_in_blocks)
-    return Importer(journal, lake, accounts_of(config), clock, origin_of)
+    tokens = OrderTokens(config.order_tokens, are_needed=config.orders_need_token)
+    tokens.refresh()
+    return Importer(journal, lake, accounts_of(config), clock, origin_of, tokens.needs)
 
 
 def origins_of(config: Config) -> OriginOf:

@@ -104,7 +104,10 @@ class Importer:
         accounts: Accounts,
         clock: Clock,
         origin_of: OriginOf = without_address,
+        needs_token: retrial.NeedsToken = retrial.nobody,
     ) -> None:
+        """`needs_token` says which orders that were refused are not taken without one."""
+        self._needs_token = needs_token
         self._origin_of = origin_of
         self._journal = journal
         self._lake = lake
@@ -241,7 +244,7 @@ class Importer:
                 if rejected.kind == amendment.Kind.UNAUTHORIZED:
                     report.left_alone += 1
                     continue
-                judged = retrial.judge(rejected, self._accounts)
+                judged = retrial.judge(rejected, self._accounts, self._needs_token)
                 if isinstance(judged, amendment.Rejection) and judged.kind is amendment.Kind.UNAUTHORIZED:
                     report.left_alone += 1
                     continue

@@ -42,7 +42,8 @@ class Salt:
         steps = day // self.days - self.day // self.days if self.days else 0
         for _ in range(steps):
             self.secret = blake2b(b"next", key=self.secret, digest_size=_SECRET_BYTES).digest()
-        self.day = max(self.day, day) if steps > 0 else self.day
+        if steps > 0:
+            self.day = day
         return steps > 0
 
 

@@ -9,6 +9,7 @@ become had it come at its time to the accounts of today.
 <Kind.INVALID: 'invalid'>
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -61,14 +62,26 @@ class Accepted:
     flags: tuple[click.Flag, ...] = ()
 
 
-def judge(rejected: Rejected, accounts: Accounts) -> Accepted | click.Rejection | amendment.Rejection:
+NeedsToken = Callable[[str], bool]
+"""Whether orders of a client need a token that is in no account's settings."""
+
+
+def nobody(_client_id: str) -> bool:
+    """Tokens are in the settings of accounts alone."""
+    return False
+
+
+def judge(
+    rejected: Rejected, accounts: Accounts, needs_token: NeedsToken = nobody
+) -> Accepted | click.Rejection | amendment.Rejection:
     """What the request is now; or why it still is refused."""
 
     def admit(client_id: str) -> Fault | None:
         account = accounts.find(client_id)
         if account is None:
             return Fault("client_id", UNKNOWN_CLIENT, Reason.UNKNOWN_CLIENT)
-        if account.orders_token_sha256 is None or rejected.token_was_seen:
+        is_needed = account.orders_token_sha256 is not None or needs_token(client_id)
+        if not is_needed or rejected.token_was_seen:
             return None
         return Fault("client_id", _UNAUTHORIZED, Reason.UNAUTHORIZED)
 
