@@ -128,6 +128,7 @@ def test_orders_of_several_kinds_are_told_apart(tmp_path: Path, engine: DuckDB) 
             ["purchase", "returning"],
             ["sign_up", "new"],
         ]
+    assert lines(reporter.report(read({"kind": [" Sign-up"], **figures}))) == ["google last EUR 1 1.0 10.00 10.00"]
     (note,) = reporter.report(read({**figures})).notes
     assert "several kinds" in note
 

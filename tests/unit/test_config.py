@@ -263,7 +263,7 @@ def test_a_click_address_that_others_can_reach_takes_no_order_without_a_token() 
     assert load(None, {}, {**reachable, "authentication": "tokens"}).orders_need_token
     assert not load(None, {}, {**reachable, "insecure_no_authentication": True}).orders_need_token
     assert not load(None, {}, {"authentication": "tokens"}).orders_need_token
-    assert "--authentication tokens" in faults_of(**reachable, authentication="same-user")["click_host"]
+    assert 'authentication = "tokens"' in faults_of(**reachable, authentication="same-user")["click_host"]
 
 
 def test_the_reason_for_refusing_a_click_address_is_not_hidden_by_a_faulty_account(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from clickclock.attribution.clicks.account import Account, Accounts, Profile
 from clickclock.attribution.clicks.entry import EntryKind
 from clickclock.attribution.orders import amendment
 from clickclock.attribution.registering.refusal import Code
-from clickclock.attribution.registering.retrial import Accepted, Rejected, judge, nobody
+from clickclock.attribution.registering.retrial import Accepted, Rejected, judge, no_client
 
 NOW_MS = 1_800_000_000_000
 CLICK = b"client_id=c&seller_id=s&cli_ubid=u"
@@ -77,7 +77,7 @@ def test_an_order_whose_token_nobody_has_looked_at_is_not_taken_for_an_account_t
             assert isinstance(judged, amendment.Rejection)
             assert judged.kind is amendment.Kind.UNAUTHORIZED
         assert isinstance(judge(each, OPEN), Accepted)
-    for accounts, needs_token in ((GUARDED, nobody), (OPEN, lambda _: True)):
+    for accounts, needs_token in ((GUARDED, no_client), (OPEN, lambda _: True)):
         assert isinstance(judge(rejected(what, raw, "invalid", "badAmount"), accounts, needs_token), Accepted)
 
 

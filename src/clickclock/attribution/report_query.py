@@ -299,7 +299,7 @@ def _orders(rows: ibis.Table, asked: Asked, keys: list[str]) -> ibis.Table:
         orders = rows.filter(_.place <= 1)
     else:
         named = {f"order_{name}": rows[name] for name in ("client_id", "order_id")}
-        orders = rows.select({*keys, "currency", "amount_minor", KIND}, **named).distinct()
+        orders = rows.select(*dict.fromkeys((*keys, "currency", "amount_minor", KIND)), **named).distinct()
     is_mixed = {"kinds": _[KIND].nunique()} if asked.kind is None and Dimension.KIND not in asked.groups else {}
     return orders.group_by([*keys, "currency"]).aggregate(orders=_.count(), revenue=_.amount_minor.sum(), **is_mixed)
 

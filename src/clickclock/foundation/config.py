@@ -196,8 +196,8 @@ class Config(AttributionSettings, BackupSettings, EdgeSettings, TraceSettings):
         accounts = info.data.get("accounts", ())
         if not accounts or any(account.orders_token_sha256 is None for account in accounts):
             raise ValueError(
-                f"{host} can be reached from other machines, so that anybody could send orders; give --authentication "
-                "tokens, or name your [[accounts]], each with an orders_token_sha256, or give "
+                f"{host} can be reached from other machines, so that anybody could send orders; set "
+                'authentication = "tokens", or name your [[accounts]], each with an orders_token_sha256, or give '
                 "--insecure-no-authentication if something in front of it lets only the right requests in"
             )
         return host

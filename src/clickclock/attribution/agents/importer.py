@@ -104,7 +104,7 @@ class Importer:
         accounts: Accounts,
         clock: Clock,
         origin_of: OriginOf = without_address,
-        needs_token: retrial.NeedsToken = retrial.nobody,
+        needs_token: retrial.NeedsToken = retrial.no_client,
     ) -> None:
         """`needs_token` says which orders that were refused are not taken without one."""
         self._needs_token = needs_token

@@ -17,7 +17,7 @@
   var nobody = 'no client_id: add data-client-id to the tag';
   // What an ad leaves in an address: all that says of which channel a click is.
   var marks = 'atag|asvt|(fb|tt|tw|[dgquy])clid|_?fbc|msclkid|[gw]braid|gad_source|li_fat_id|[Ss]c[Cc]id|epik|rdt_cid|tblci|dicbo|ob(cl|_click_)id|(amp;)?utm_\\w+|source|fb_\\w+';
-  var engines = /(^|\.)(google|bing|duckduckgo|yahoo|ecosia|yandex|baidu|qwant|startpage|naver|seznam|search\.brave)\.\w/;
+  var engines = /^(?!(.*\.)?(mail|docs|accounts|android\.gm)(\.|$))(.*\.)?(google|bing|duckduckgo|yahoo|ecosia|yandex|baidu|qwant|startpage|naver|seznam|search\.brave)\.\w/;
   var page = {};
   var api = {
     start: start,

@@ -185,7 +185,7 @@ def judge_fields(
     if event_time_ms is not None and sent_at is not None:
         event_time_ms = on_our_clock(event_time_ms, str(sent_at), received_ms)
     currency = fields.currency("currency")
-    kind = fields.word(KIND, None, Reason.BAD_KIND)
+    kind = fields.word(KIND, Reason.BAD_KIND)
     is_purchase = kind in {None, PURCHASE} and KIND not in fields.faulty
     amount_minor = fields.minor("amount", currency, required=is_purchase, if_negative=_REFUND)
     if amount_minor is None and not is_purchase and "amount" not in fields.faulty:

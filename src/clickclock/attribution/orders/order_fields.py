@@ -161,17 +161,16 @@ class Fields:
             self.fault(name, f"Give one of {', '.join(choices)}.", code)
             return None
 
-    def word(self, name: str, default: str | None, code: Reason) -> str | None:
-        """A word of small letters, digits and `_`; capital letters, blanks and hyphens are read as these."""
+    def word(self, name: str, code: Reason) -> str | None:
+        """A word as `word_of` reads it."""
         value = self.text(name)
         if value is None:
-            return default
-        word = re.sub("[ -]+", "_", value.strip()).lower()
-        if _is_word(word):
-            return word
-        shown = value[:_SHOWN_CHARS_MAX]
-        self.fault(name, f"`{shown}` is no word; give at most {WORD_CHARS_MAX} letters, digits and _.", code)
-        return default
+            return None
+        try:
+            return word_of(value)
+        except ValueError as error:
+            self.fault(name, f"{error}.", code)
+            return None
 
     def currency(self, name: str) -> str | None:
         value = self.text(name, required=True)
@@ -241,6 +240,18 @@ _unstorable: Final = re.compile("[\0\ud800-\udfff]")
 """What JSON can write, and neither UTF-8 nor a database's text can hold."""
 _UNSTORABLE: Final = "This has a NUL character, or is no UTF-8 (half of a surrogate pair, say); write it as UTF-8 text."
 _is_word: Final = re.compile(rf"[a-z][a-z0-9_]{{0,{WORD_CHARS_MAX - 1}}}").fullmatch
+
+
+def word_of(text: str) -> str:
+    """A word of small letters, digits and `_`; capital letters, blanks and hyphens are read as these.
+
+    Raises `ValueError`.
+    """
+    word = re.sub("[ -]+", "_", text.strip()).lower()
+    if not _is_word(word):
+        shown = text[:_SHOWN_CHARS_MAX]
+        raise ValueError(f"`{shown}` is no word; give at most {WORD_CHARS_MAX} letters, digits and _")
+    return word
 
 
 def is_absent(name: str, value: object) -> bool:

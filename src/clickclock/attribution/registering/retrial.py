@@ -66,13 +66,13 @@ NeedsToken = Callable[[str], bool]
 """Whether orders of a client need a token that is in no account's settings."""
 
 
-def nobody(_client_id: str) -> bool:
+def no_client(_client_id: str) -> bool:
     """Tokens are in the settings of accounts alone."""
     return False
 
 
 def judge(
-    rejected: Rejected, accounts: Accounts, needs_token: NeedsToken = nobody
+    rejected: Rejected, accounts: Accounts, needs_token: NeedsToken = no_client
 ) -> Accepted | click.Rejection | amendment.Rejection:
     """What the request is now; or why it still is refused."""
 

@@ -19,6 +19,7 @@ import msgspec
 from clickclock.attribution.crediting.journey import Reason
 from clickclock.attribution.orders.amendment import KIND
 from clickclock.attribution.orders.money import to_text
+from clickclock.attribution.orders.order_fields import word_of
 from clickclock.attribution.reporting.parameters import (
     TEXT_CHARS_MAX,
     Parameters,
@@ -204,7 +205,7 @@ def _filters(parameters: Parameters) -> Filters:
     told |= {name: parameters.one(wire, _name_of) for name, wire in _OF_TOUCHPOINT.items()}
     filters = Filters(
         **told,
-        kind=parameters.one("kind", text_of),
+        kind=parameters.one("kind", word_of),
         currency=parameters.one("currency", currency_of),
         since=parameters.one("from", day_of),
         until=parameters.one("to", day_of),

@@ -17,6 +17,7 @@ from typing import Any, Final
 import msgspec
 
 from clickclock.attribution.orders.money import DIGITS, to_text
+from clickclock.attribution.orders.order_fields import word_of
 from clickclock.attribution.reporting.figures import OF_A_CLICK, OF_MODELS, Against, Dimension, Figure, Form
 from clickclock.attribution.reporting.parameters import (
     Parameters,
@@ -224,7 +225,7 @@ def read(given: Mapping[str, Sequence[str]]) -> Asked:
         client_id=parameters.one("clientId", text_of),
         seller_id=parameters.one("sellerId", text_of),
         channel=parameters.one("channel", text_of),
-        kind=parameters.one("kind", text_of),
+        kind=parameters.one("kind", word_of),
         currency=parameters.one("currency", currency_of),
         version=parameters.one("version", version_of),
         form=parameters.one("format", member_of(Form)) or Form.JSON,
