@@ -1,8 +1,7 @@
 """The auditor: refusals are counted, and an attack costs a bounded number of records."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from clickclock.foundation.clock import ManualClock
 from clickclock.foundation.errors import StoreUnreachable

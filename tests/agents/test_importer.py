@@ -292,7 +292,7 @@ async def test_a_file_that_changes_meanwhile_is_refused(world: World) -> None:
     archive = world.csv("a.csv", row(1))
     before = archive.version()
 
-    class Grows(Archive):
+    class Grows(Archive, frozen=True):
         def version(self) -> tuple[int, ...]:
             with self.path.open("a") as file:
                 file.write(row(2) + "\n")

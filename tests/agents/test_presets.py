@@ -1,11 +1,11 @@
 """Each preset on a file of its exporter's shape: recognised by itself, and read to the last digit."""
 
-from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from clickclock.app.recognising import Seen, Told, recognised
 from clickclock.attribution.files.mapped_archive import MappedArchive

@@ -1,9 +1,9 @@
 """The rescuer: what a replica left behind is adopted, or lost; what is foreign is ended."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from clickclock.foundation.clock import ManualClock
 from clickclock.foundation.ids import new_id

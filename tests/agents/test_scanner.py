@@ -2,10 +2,10 @@
 
 import logging
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from clickclock.foundation.clock import ManualClock
 from clickclock.foundation.errors import StoreUnreachable

@@ -5,10 +5,10 @@ import socket
 import struct
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from clickclock.attribution.api.limits import Limits
 from clickclock.attribution.clicks.entry import EntryKind

@@ -1,10 +1,10 @@
 """Clients that repeat themselves: their clicks are taken together, and each is answered as if it were alone."""
 
 import socket
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from clickclock.attribution.api.limits import Limits
 from clickclock.attribution.clicks.account import Profile

@@ -6,10 +6,10 @@ import os
 import re
 import socket
 import struct
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from clickclock.attribution.api.limits import Limits
 from clickclock.attribution.clicks.account import Profile

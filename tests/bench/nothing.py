@@ -8,9 +8,9 @@ import asyncio
 import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 
 import uvloop
+from msgspec.structs import replace
 
 from clickclock.foundation.clock import Clock, SystemClock
 from clickclock.scheduler.engine import Engine

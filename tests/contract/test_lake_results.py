@@ -1,8 +1,8 @@
 """What runs write keeps its promises in a folder and in an object store."""
 
+import dataclasses
 from collections import Counter
 from collections.abc import Callable, Collection
-from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from msgspec.structs import replace
 
 from clickclock.attribution.engines import CREDITED
 from clickclock.attribution.engines.duckdb import DuckDB
@@ -186,7 +187,7 @@ def test_who_would_replace_files_that_were_merged_meanwhile_is_refused(lake: Lak
 
 
 def test_a_table_without_a_key_gets_further_columns_and_keeps_its_rows(lake: Lake) -> None:
-    older = replace(COSTS, rows=pa.schema([field for field in COSTS.rows if field.name != "currency"]))
+    older = dataclasses.replace(COSTS, rows=pa.schema([field for field in COSTS.rows if field.name != "currency"]))
     cost = {"client_id": "c", "amount_minor": 7, "day": date(2026, 1, 1)}
     _write(lake, older, pa.Table.from_pylist([cost], older.whole), 1, instead_of=[])
     _write(lake, COSTS, pa.Table.from_pylist([{**cost, "currency": "EUR"}], COSTS.whole), 2, instead_of=[])
@@ -199,8 +200,8 @@ def test_a_table_without_a_key_gets_further_columns_and_keeps_its_rows(lake: Lak
 
 
 def test_an_older_release_keeps_the_rows_of_a_later_one_and_its_columns(lake: Lake) -> None:
-    later = replace(COSTS, rows=pa.schema([*COSTS.rows, ("campaign_type", pa.string())]))
-    older = replace(COSTS, rows=pa.schema([field for field in COSTS.rows if field.name != "currency"]))
+    later = dataclasses.replace(COSTS, rows=pa.schema([*COSTS.rows, ("campaign_type", pa.string())]))
+    older = dataclasses.replace(COSTS, rows=pa.schema([field for field in COSTS.rows if field.name != "currency"]))
     cost = {"client_id": "c", "amount_minor": 7, "day": date(2026, 1, 1)}
     told = {**cost, "currency": "EUR", "campaign_type": "brand"}
     for number, table in enumerate((later, older, COSTS, later), 1):
@@ -321,12 +322,12 @@ def test_a_version_is_seen_when_it_is_published(lake: Lake) -> None:
 
 
 def test_versions_that_a_later_release_published_are_read_and_followed(lake: Lake) -> None:
-    later = replace(RESULTS, rows=pa.schema([*RESULTS.rows, ("weather_version", pa.int64())]))
+    later = dataclasses.replace(RESULTS, rows=pa.schema([*RESULTS.rows, ("weather_version", pa.int64())]))
     first = Result(version=1, created_at=datetime(2026, 5, 17, 12, tzinfo=UTC), settings="{}")
     row = msgspec.structs.asdict(first) | {"weather_version": 7}
     _write(lake, later, pa.Table.from_pylist([row], later.whole), 1, instead_of=())
     assert lake.results() == [first]
-    second = msgspec.structs.replace(first, version=2)
+    second = replace(first, version=2)
     lake.publish(second, NOW_MS)
     assert lake.results() == [first, second]
 

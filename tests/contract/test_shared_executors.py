@@ -7,11 +7,11 @@ here the tests say it.
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from clickclock.foundation.clock import SystemClock
 from clickclock.foundation.ids import new_id

@@ -1,8 +1,7 @@
 """Sessions of browsers, and what leads to one, in every store: used once, ended for all, and bounded."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from clickclock.foundation.permission import Role
 from clickclock.foundation.principal import Grant, Kind, Principal, Proof

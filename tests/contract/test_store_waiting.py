@@ -33,7 +33,7 @@ async def beat(store: Store, slots: int = 10, nodes: Iterable[str] = ("node-1",)
         said = heartbeat(LEASE if node == "node-1" else node, node=node, lease_s=3600)
         cluster = {"cluster": "local", "total": slots, "reachable": True, "message": None}
         await store.replicas.beat(
-            type(said)(**{**{n: getattr(said, n) for n in said.__slots__}, "clusters": [cluster]})
+            type(said)(**{**{n: getattr(said, n) for n in said.__struct_fields__}, "clusters": [cluster]})
         )
 
 

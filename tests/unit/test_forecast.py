@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from clickclock.scheduler.jobs.trigger import SkipReason
 from clickclock.scheduler.times.calendar import ScheduleKind
@@ -56,8 +57,8 @@ def test_a_schedule_is_not_looked_at_before_its_first_time_comes() -> None:
 
 
 def test_what_is_skipped_as_things_stand_or_cannot_be_read_has_no_times() -> None:
-    broken = coming(2, expression="* * * * *")
-    object.__setattr__(broken, "schedule", broken.schedule.model_copy(update={"time_zone": "Mars/Base"}))
+    sound = coming(2, expression="* * * * *")
+    broken = replace(sound, schedule=sound.schedule.model_copy(update={"time_zone": "Mars/Base"}))
     paused = coming(1, SkipReason.PAUSED, expression="* * * * *")
     assert [each for each in foresee([paused, broken], NOW, NOW + timedelta(hours=1)) if each is not None] == []
 

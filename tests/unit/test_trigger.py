@@ -1,11 +1,11 @@
 """A trigger's states, and what each ending means."""
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from clickclock.scheduler.jobs.retry import RetryRule
 from clickclock.scheduler.jobs.trigger import (

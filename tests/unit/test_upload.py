@@ -1,11 +1,9 @@
 """What networks are told: each conversion once, later changes as adjustments, and nothing that they would refuse."""
 
-from dataclasses import replace
-
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from clickclock.attribution.uploads.upload import (
     GOOGLE,
@@ -130,7 +128,7 @@ def test_a_further_conversion_and_an_order_that_is_called_so_have_different_name
 
 
 def replace_exported(upload: Upload, exported_ms: int) -> Upload:
-    return msgspec.structs.replace(upload, exported_ms=exported_ms)
+    return replace(upload, exported_ms=exported_ms)
 
 
 def test_an_adjustment_keeps_the_name_of_its_conversion_and_one_without_is_no_news() -> None:

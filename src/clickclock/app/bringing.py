@@ -11,11 +11,11 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
 import pyarrow.compute as pc
+from msgspec.structs import replace
 
 from clickclock.app.accounts import accounts_of
 from clickclock.app.data_folder import make_data_dir
@@ -40,8 +40,7 @@ from clickclock.foundation.config import Config
 from clickclock.foundation.errors import Malformed
 
 
-@dataclass(frozen=True, slots=True)
-class Choices:
+class Choices(msgspec.Struct, frozen=True):
     """How files are brought in."""
 
     skip_unreadable: bool = False
@@ -51,18 +50,17 @@ class Choices:
     """Told of more rows that were looked at."""
 
 
-@dataclass(slots=True)
-class Brought:
+class Brought(msgspec.Struct):
     """What was looked at, and what became of it."""
 
-    reports: dict[str, Report] = field(default_factory=dict)
+    reports: dict[str, Report] = msgspec.field(default_factory=dict)
     """By `clicks` and `orders`, where there are such files."""
     costs: CostsReport | None = None
-    left_out: dict[str, dict[str, int]] = field(default_factory=dict)
+    left_out: dict[str, dict[str, int]] = msgspec.field(default_factory=dict)
     """For each file, how many rows were left out, by what they say."""
     currency_conflict: str = ""
     """Why the costs cannot be compared with the orders; empty if they can."""
-    mappings: list[Path] = field(default_factory=list)
+    mappings: list[Path] = msgspec.field(default_factory=list)
     """Where mappings were kept."""
     is_kept: bool = False
 
@@ -172,6 +170,6 @@ def _converter(rates: Rates, wanted: Mapping[str, set[str]]) -> Convert:
             return cost
         to = min(orders)
         minor = rates.converted(cost.amount_minor, cost.currency, to, cost.day)
-        return msgspec.structs.replace(cost, amount_minor=minor, currency=to)
+        return replace(cost, amount_minor=minor, currency=to)
 
     return convert

@@ -8,11 +8,11 @@ False
 """
 
 import resource
-from dataclasses import dataclass
+
+import msgspec
 
 
-@dataclass(slots=True)
-class Budget:
+class Budget(msgspec.Struct):
     """One for each port."""
 
     connections_max: int = 4096

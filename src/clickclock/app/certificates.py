@@ -13,10 +13,11 @@ import contextlib
 import logging
 import ssl
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final, Self
+
+import msgspec
 
 from clickclock.foundation.clock import SystemClock
 from clickclock.foundation.config import Config
@@ -33,8 +34,7 @@ _OTHERS_MAY_READ: Final = 0o007
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class _Pair:
+class _Pair(msgspec.Struct, frozen=True):
     """A certificate with its key, ready for connections."""
 
     context: ssl.SSLContext

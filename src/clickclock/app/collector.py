@@ -17,11 +17,11 @@ import signal
 import socket
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import uvloop
+from msgspec.structs import replace
 
 from clickclock.app.accounts import accounts_of, webhook_secrets_of
 from clickclock.app.certificates import Certificates

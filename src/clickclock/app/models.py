@@ -8,9 +8,10 @@ means one model; two packages that bring the same name are refused, and neither 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
+
+import msgspec
 
 from clickclock.attribution.models import BUILT_IN, Factory, JourneyModel, Model, NoModel, choose, registry
 from clickclock.foundation.config import Config
@@ -19,8 +20,7 @@ from clickclock.foundation.errors import ConfigurationError, Fault
 GROUP = "clickclock.models"
 
 
-@dataclass(frozen=True, slots=True)
-class Brought:
+class Brought(msgspec.Struct, frozen=True):
     """Makes a model that a package brings, and loads it for that. Raises `NoModel` if it cannot be, or is none."""
 
     entry: EntryPoint

@@ -12,9 +12,10 @@ before a preset.
 import re
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
+
+import msgspec
 
 from clickclock.attribution.files.archive import Archive, Format, Rows, format_of, readable
 from clickclock.attribution.files.grid import Grid, open_grid
@@ -56,8 +57,7 @@ _LACKS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Told:
+class Told(msgspec.Struct, frozen=True):
     """What somebody said of the files."""
 
     client_id: str | None = None
@@ -71,8 +71,7 @@ class Told:
     sheet: str | None = None
 
 
-@dataclass(slots=True)
-class Seen:
+class Seen(msgspec.Struct):
     """One file, and what it was recognised as."""
 
     path: Path
@@ -82,14 +81,14 @@ class Seen:
     """By what: `preset shopify`, `kept mapping`, `our own columns`, `server log`, a guess, or a mapping file's name."""
     mapping: FileMapping | None = None
     grid: Grid | None = None
-    columns: list[dict[str, Any]] = field(default_factory=list)
+    columns: list[dict[str, Any]] = msgspec.field(default_factory=list)
     """For each of our columns the file's, and examples."""
-    ignored: list[str] = field(default_factory=list)
-    unknown: list[str] = field(default_factory=list)
+    ignored: list[str] = msgspec.field(default_factory=list)
+    unknown: list[str] = msgspec.field(default_factory=list)
     """Columns that the mapping does not know, which are ignored, too."""
-    lacks: list[str] = field(default_factory=list)
+    lacks: list[str] = msgspec.field(default_factory=list)
     """What a report will lack."""
-    questions: dict[str, str] = field(default_factory=dict)
+    questions: dict[str, str] = msgspec.field(default_factory=dict)
     """What cannot be known, by the option that says it, with the sentence that asks."""
 
 

@@ -185,10 +185,10 @@ async def _serve(
             await running.enter_async_context(_clicks(config, for_clicks, noticing, store))
         own = partial(ensure_own_jobs, url, engine.authenticator.own_token, config, file, node)
         await running.enter_async_context(_own_jobs(config, own))
-        # The objects of now stay: the collector need not walk through it again in the middle of a busy moment. There is
-        # no garbage among it, for which the collector would look for a twentieth of a second of the start.
+        # The objects of now stay: the collector need not walk through them in the middle of a busy moment.
         gc.freeze()
         gc.set_threshold(*_GARBAGE_AFTER)
+        gc.enable()
         _announce(url, config)
         try:
             await server.serve(sockets=[listener])

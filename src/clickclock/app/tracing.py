@@ -8,10 +8,11 @@ told by the replica that ran them last; one that is killed before it told them t
 """
 
 import asyncio
+import dataclasses
 import logging
-from dataclasses import replace
 from typing import Final
 
+from msgspec.structs import replace
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -55,7 +56,7 @@ class Tracing:
         its = context_of(trigger_id, int(number), asked)
         if asked is None and not self._to.is_kept(its.trace_id):
             its = replace(its, is_sampled=False)
-        return replace(launch, environment={**launch.environment, **its.environment})
+        return dataclasses.replace(launch, environment={**launch.environment, **its.environment})
 
     def requests(self, app: ASGIApp) -> ASGIApp:
         """The application, with a span for each request."""

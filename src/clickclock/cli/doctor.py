@@ -8,12 +8,12 @@ worth a look leaves it at 0.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
+from msgspec.structs import replace
 
 from clickclock.cli.calling import headers, print_json, refusal
 from clickclock.cli.place import ca_file_of, context_in_use, token_of

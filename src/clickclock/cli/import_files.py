@@ -10,11 +10,11 @@ with the mapping to fill in; doing it again keeps nothing twice; with `--json`, 
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec.structs import replace
 
 from clickclock.cli.calling import print_json, refusal
 from clickclock.cli.import_report import answer_of, show_looked, show_seen

@@ -6,6 +6,7 @@ Never loads the service for `--help`. Invariant: every fault of the configuratio
 'serve'
 """
 
+import gc
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ def serve(ctx: click.Context, /, config: Path | None, new_store: bool, **options
     Until SIGTERM or Ctrl-C. Running jobs outlive it, unless --stop-jobs is given.
     """
     seal()
+    gc.disable()  # until it has started: all that a start makes is kept
     # Here and not at the top, so that the help of all other commands does not wait for it.
     from clickclock.app import service  # noqa: PLC0415 (see the line above)
 

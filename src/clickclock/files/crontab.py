@@ -11,10 +11,12 @@ with its line; what has no like here is said in a note.
 
 import re
 import shlex
-from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Any
 from zoneinfo import available_timezones
+
+import msgspec
+from msgspec.structs import replace
 
 from clickclock.files.cron_line import expression_fault, kept, needs_shell
 from clickclock.files.documents import Unreadable
@@ -36,18 +38,16 @@ _RELATIVE = re.compile(r"(?:^|[\s;&|(])(?:\.\.?/|cd\s+[\w.])")
 _INDEX = re.compile(r"jobs\[(\d+)\](?:\.schedules\[(\d+)\])?")
 
 
-@dataclass(frozen=True, slots=True)
-class _Setting:
+class _Setting(msgspec.Struct, frozen=True):
     """What holds for the lines that follow."""
 
-    environment: dict[str, str] = field(default_factory=dict)
+    environment: dict[str, str] = msgspec.field(default_factory=dict)
     shell: str = SHELL
     mail_to: str | None = None
     time_zone: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
+class _Entry(msgspec.Struct, frozen=True):
     """One line that runs something."""
 
     line: int
@@ -58,8 +58,7 @@ class _Entry:
     setting: _Setting
 
 
-@dataclass(slots=True)
-class Crontab:
+class Crontab(msgspec.Struct):
     """What a crontab comes to. `notes` say what is different here, or was left out."""
 
     name: str
@@ -94,8 +93,7 @@ def read_crontab(
     return Crontab(name, {"application": application, "jobs": jobs}, reading.notes, lines)
 
 
-@dataclass(slots=True)
-class _Reading:
+class _Reading(msgspec.Struct):
     """One reading, line by line."""
 
     name: str
@@ -103,10 +101,10 @@ class _Reading:
     setting: _Setting
     home: str | None
     """The zone where cron runs."""
-    entries: list[_Entry] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    faults: list[Fault] = field(default_factory=list)
-    _comment: list[str] = field(default_factory=list)
+    entries: list[_Entry] = msgspec.field(default_factory=list)
+    notes: list[str] = msgspec.field(default_factory=list)
+    faults: list[Fault] = msgspec.field(default_factory=list)
+    _comment: list[str] = msgspec.field(default_factory=list)
 
     def add(self, number: int, line: str) -> None:
         stripped = line.strip()

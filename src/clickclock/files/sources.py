@@ -11,9 +11,10 @@ import os
 import re
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
+
+import msgspec
 
 from clickclock.files.documents import Unreadable, documents, place_in
 from clickclock.foundation.errors import Fault
@@ -24,20 +25,18 @@ ENDINGS = frozenset({".yaml", ".yml"})
 _NUMBERED = re.compile(r"\[(\d+)\]\.?")
 
 
-@dataclass(frozen=True, slots=True)
-class _Source:
+class _Source(msgspec.Struct, frozen=True):
     name: str
     text: str
     first: int
     count: int
 
 
-@dataclass(slots=True)
-class Sources:
+class Sources(msgspec.Struct):
     """The documents of several files, in their order."""
 
-    documents: list[Any] = field(default_factory=list)
-    _sources: list[_Source] = field(default_factory=list)
+    documents: list[Any] = msgspec.field(default_factory=list)
+    _sources: list[_Source] = msgspec.field(default_factory=list)
 
     @classmethod
     def read(cls, paths: Sequence[Path]) -> Self:

@@ -10,14 +10,14 @@ Never decides anything: `Principal` does. Invariant: the gate alone sets it, onc
 """
 
 from contextvars import ContextVar
-from dataclasses import dataclass
+
+import msgspec
 
 from clickclock.foundation.principal import THE_SERVICE, Principal
 from clickclock.foundation.trace_context import TraceContext
 
 
-@dataclass(frozen=True, slots=True)
-class Caller:
+class Caller(msgspec.Struct, frozen=True):
     """The principal, its address and its request; both are empty where no request was made.
 
     `trace` is the span that asked, if the request says one.

@@ -15,9 +15,10 @@ retention has cut it.
 import hmac
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
+
+import msgspec
 
 _text_of = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode
 BEGINNING = "0" * 64
@@ -44,8 +45,7 @@ def signature(key: bytes, chain: str, position: int, hash_: str) -> str:
     return hmac.new(key, f"{chain}\n{position}\n{hash_}".encode(), sha256).hexdigest()
 
 
-@dataclass(slots=True)
-class Verdict:
+class Verdict(msgspec.Struct):
     """The finding about one chain; `fault` is about its first break, from its beginning on."""
 
     chain: str

@@ -14,7 +14,8 @@ import contextlib
 import logging
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from clickclock.foundation.errors import StoreUnreachable, Transient
 
@@ -29,8 +30,7 @@ GIVES_WAY_S_MAX = 0.25
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class LoopHealth:
+class LoopHealth(msgspec.Struct, frozen=True):
     """How a loop does: seconds since its last good step beyond its pause, and its last error, if it still stands."""
 
     name: str
@@ -48,8 +48,7 @@ class LoopHealth:
         return f"The {self.name} loop has not finished a step for {self.overdue_s:.0f} s: {why}."
 
 
-@dataclass(slots=True)
-class _Trouble:
+class _Trouble(msgspec.Struct):
     """A part that fails: how often by now, why, and until when it rests, on the monotonic clock."""
 
     failures: int

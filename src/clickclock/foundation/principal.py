@@ -10,9 +10,10 @@ permission and the scope that is missing.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
+
+import msgspec
 
 from clickclock.foundation.errors import Forbidden, Unauthenticated
 from clickclock.foundation.permission import REACHES, ROLES, Permission, Reach, Role
@@ -48,8 +49,7 @@ class Proof(StrEnum):
     NONE = "none"
 
 
-@dataclass(frozen=True, slots=True)
-class Grant:
+class Grant(msgspec.Struct, frozen=True):
     """A role with its scope. `EVERY` stands for all applications, or all clients."""
 
     role: Role
@@ -85,8 +85,7 @@ def _scope(grants: tuple[Grant, ...], permission: Permission) -> tuple[bool, fro
     return bool(holding), None if EVERY in names else names
 
 
-@dataclass(frozen=True, slots=True)
-class Principal:
+class Principal(msgspec.Struct, frozen=True):
     """A principal. `id` tells principals of a kind apart; `name` is for people."""
 
     kind: Kind

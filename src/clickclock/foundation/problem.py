@@ -10,8 +10,9 @@ has the same six fields; a fault of the request is never 5xx.
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from math import ceil
+
+import msgspec
 
 from clickclock.foundation.errors import (
     ClickclockError,
@@ -144,8 +145,7 @@ _STATUS: tuple[tuple[type[ClickclockError], int], ...] = (
 """The first that fits decides; what fits none is `INTERNAL_STATUS`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(msgspec.Struct, frozen=True):
     """An error, ready to be sent: status, JSON body, headers beside the usual ones."""
 
     status: int

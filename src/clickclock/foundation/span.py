@@ -8,11 +8,12 @@ has the same id in every process, so that a part may name its whole before that 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from hashlib import sha256
 from typing import Protocol
+
+import msgspec
 
 Value = str | int | float | bool
 
@@ -27,8 +28,7 @@ class Role(StrEnum):
     """It does later what was asked for."""
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(msgspec.Struct, frozen=True):
     """A piece of work that is over. Times are aware; `failure` says why it failed, and is None if it did not."""
 
     name: str
@@ -38,7 +38,7 @@ class Span:
     began_at: datetime
     ended_at: datetime
     role: Role = Role.INTERNAL
-    attributes: Mapping[str, Value] = field(default_factory=dict)
+    attributes: Mapping[str, Value] = msgspec.field(default_factory=dict)
     moments: Sequence[tuple[str, datetime]] = ()
     """What happened within it, and when."""
     failure: str | None = None

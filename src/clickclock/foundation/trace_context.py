@@ -11,8 +11,9 @@ True
 """
 
 import re
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 STATE_CHARS_MAX: Final = 512
 """A longer `tracestate` is left out, as the standard allows."""
@@ -21,8 +22,7 @@ _STATE: Final = re.compile(r"[\x20-\x7e]+")
 _SAMPLED: Final = 1
 
 
-@dataclass(frozen=True, slots=True)
-class TraceContext:
+class TraceContext(msgspec.Struct, frozen=True):
     """A span of a trace, by its ids in small hexadecimal: 32 digits and 16."""
 
     trace_id: str

@@ -12,10 +12,11 @@ import json
 import secrets
 from base64 import urlsafe_b64encode
 from collections.abc import Mapping
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Final
 from urllib.parse import urlencode
+
+import msgspec
 
 from clickclock.foundation.clock import Clock
 from clickclock.foundation.errors import Transient, Unauthenticated
@@ -47,8 +48,7 @@ class SignInRefused(Unauthenticated):
     code = "signInRefused"
 
 
-@dataclass(frozen=True, slots=True)
-class Begun:
+class Begun(msgspec.Struct, frozen=True):
     """A sign-in that has begun: where the browser goes, and what it has to bring back."""
 
     url: str

@@ -12,9 +12,10 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+import msgspec
 
 from clickclock.app.backup.parts import PART_BYTES
 from clickclock.app.data_folder import ADDRESS_SALT
@@ -33,8 +34,7 @@ _POINTER: Final = "_last_checkpoint"
 """It may name a checkpoint that is newer than the rest; readers do without."""
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(msgspec.Struct, frozen=True):
     """A file to copy: its name in the backup, where it is, and how much of it counts; all of it if that is None."""
 
     name: str

@@ -7,8 +7,9 @@ Never looks at anything. Invariant: every check has its line in `CHECKS`, and ev
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
+
+import msgspec
 
 from clickclock.foundation.errors import ConfigurationError
 
@@ -46,8 +47,7 @@ CHECKS: Mapping[str, str] = {
 """Every check, with what it looks at."""
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(msgspec.Struct, frozen=True):
     """One of them, as it was found."""
 
     check: str

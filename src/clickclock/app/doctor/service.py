@@ -7,9 +7,10 @@ False
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
+
+import msgspec
 
 from clickclock.app.doctor.check import Check, Result, fail, ok
 from clickclock.app.doctor.holders import holder_of, listener_on, told, works_on
@@ -23,16 +24,14 @@ STRANGER = "notTheScheduler"
 START = "Start it with `clickclock serve`; running jobs continue and are adopted."
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(msgspec.Struct, frozen=True):
     """What the service said; whether it could look at itself."""
 
     answers: bool
     checks: list[Check]
 
 
-@dataclass(frozen=True, slots=True)
-class Terms:
+class Terms(msgspec.Struct, frozen=True):
     """How to ask: `headers` for a proxy in front of it, a token, and a file of certificates to believe."""
 
     headers: Mapping[str, str] | None = None

@@ -8,9 +8,9 @@ error only when all its entries are on disk; a request that is refused for what 
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
+import msgspec
 from uuid_utils import uuid7
 
 from clickclock.attribution.clicks.account import Accounts
@@ -35,8 +35,7 @@ _SEALED: Final = cell("clickclock_journal_segments_total")
 _OF_JOURNAL: Final = (_ENTRIES, _BYTES, _REFUSED, _SEALED, _SYNC_SUM, *_SYNCS, _WAIT_SUM, *_WAITS)
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
+class Draft(msgspec.Struct, frozen=True):
     """An entry to be: its kind, its detail and its raw request."""
 
     kind: EntryKind

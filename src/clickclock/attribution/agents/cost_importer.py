@@ -11,12 +11,12 @@ True
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from datetime import date
 from typing import Any, NamedTuple
 
 import msgspec
 import pyarrow as pa
+from msgspec.structs import replace
 
 from clickclock.attribution.clicks.account import Accounts
 from clickclock.attribution.crediting.policy import channel_of_cost
@@ -43,20 +43,19 @@ class Sum(NamedTuple):
     currency: str
 
 
-@dataclass(slots=True)
-class CostsReport:
+class CostsReport(msgspec.Struct):
     """The counts of one import: rows read, taken and refused."""
 
     rows: int = 0
     others: int = 0
     """Rows that are left out: totals, remarks."""
     faulty: int = 0
-    faulty_rows: list[FaultyRow] = field(default_factory=list)
+    faulty_rows: list[FaultyRow] = msgspec.field(default_factory=list)
     """The first `SHOWN_MAX`."""
-    sums: list[Sum] = field(default_factory=list)
-    open_ended: list[str] = field(default_factory=list)
+    sums: list[Sum] = msgspec.field(default_factory=list)
+    open_ended: list[str] = msgspec.field(default_factory=list)
     """Files whose last row may have been cut."""
-    empty: list[str] = field(default_factory=list)
+    empty: list[str] = msgspec.field(default_factory=list)
     """Files without any row: with a header at most."""
     is_done: bool = False
     """Whether the costs are in the lake."""
@@ -140,7 +139,7 @@ class CostImporter:
                 continue
             if isinstance(judged, Cost):
                 try:
-                    yield number, convert(msgspec.structs.replace(judged, channel=self._channel(judged)))
+                    yield number, convert(replace(judged, channel=self._channel(judged)))
                 except NoRate as none:
                     yield number, str(none)
             else:
@@ -153,7 +152,7 @@ class CostImporter:
 
 
 def _sum(one: Cost, other: Cost) -> Cost:
-    return msgspec.structs.replace(one, amount_minor=one.amount_minor + other.amount_minor)
+    return replace(one, amount_minor=one.amount_minor + other.amount_minor)
 
 
 def _sums(costs: Iterable[Cost]) -> list[Sum]:

@@ -13,9 +13,10 @@ Round(told=[], missed=0, gaps=[])
 import re
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
+
+import msgspec
 
 from clickclock.attribution.errors import JournalDamaged
 from clickclock.attribution.journal import Frame, Segment, Tail, read, segments
@@ -50,8 +51,7 @@ NO_JOURNAL = "-"
 """The position where there is no journal yet: an empty id would not come back."""
 
 
-@dataclass(frozen=True, slots=True)
-class Round:
+class Round(msgspec.Struct, frozen=True):
     """What one reading brought."""
 
     told: list[tuple[str, bytes]]
@@ -62,11 +62,10 @@ class Round:
     """A sentence for each place where nobody knows how many are missing."""
 
 
-@dataclass(slots=True)
-class _Journal:
+class _Journal(msgspec.Struct):
     tail: Tail
     place: Place
-    frames: deque[Frame] = field(default_factory=deque)
+    frames: deque[Frame] = msgspec.field(default_factory=deque)
 
 
 class Watcher:

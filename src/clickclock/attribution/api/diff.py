@@ -7,8 +7,9 @@ Wanted(before=3, after=4, client_id=None, limit=1000, within=None)
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from clickclock.attribution.reporting.difference import LIMIT, LIMIT_MAX, document
 from clickclock.attribution.reporting.parameters import Parameters, number_of, text_of, version_of
@@ -17,8 +18,7 @@ if TYPE_CHECKING:
     from clickclock.attribution.api.query_context import Desk, Reply
 
 
-@dataclass(frozen=True)
-class Wanted:
+class Wanted(msgspec.Struct, frozen=True):
     """Which versions, of which client if of one alone, and of how many orders to tell why they differ."""
 
     before: int

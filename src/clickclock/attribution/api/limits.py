@@ -7,11 +7,10 @@ names it.
 5
 """
 
-from dataclasses import dataclass
+import msgspec
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(msgspec.Struct, frozen=True):
     """What one process takes. Names carry the units."""
 
     query_bytes_max: int = 8 * 1024

@@ -7,8 +7,9 @@ Wanted(client_id='shop', order_id='7', version=None)
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from clickclock.attribution.reporting.parameters import Parameters, text_of, version_of
 
@@ -16,8 +17,7 @@ if TYPE_CHECKING:
     from clickclock.attribution.api.query_context import Desk, Reply
 
 
-@dataclass(frozen=True)
-class Wanted:
+class Wanted(msgspec.Struct, frozen=True):
     """Which order, and of which version: the latest if none is given."""
 
     client_id: str

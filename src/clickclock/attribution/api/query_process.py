@@ -18,8 +18,9 @@ import logging
 import pickle
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+import msgspec
 
 from clickclock.foundation.environment import environment, environment_to_start
 from clickclock.foundation.errors import ClickclockError, Transient
@@ -55,17 +56,15 @@ class AnswererEnded(Transient):
     code = "answererEnded"
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(msgspec.Struct, frozen=True):
     """What became of a question: an answer's media type and headers, or an error to be raised. None of it: a fault."""
 
     media_type: str = ""
-    headers: dict[str, str] = field(default_factory=dict)
+    headers: dict[str, str] = msgspec.field(default_factory=dict)
     error: ClickclockError | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(msgspec.Struct, frozen=True):
     """An answer, whole."""
 
     outcome: Outcome

@@ -9,11 +9,11 @@ with all its faults before anybody is asked; who leaves before the answer is not
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Final
 from urllib.parse import parse_qs
 
-from msgspec import structs
+import msgspec
+from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
@@ -40,8 +40,7 @@ _VARY: Final = "Accept, Authorization, Cookie"
 """A browser keeps no answer for the next person who signs in to it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(msgspec.Struct, frozen=True):
     """How a question is read, and the permission without which nobody may ask it."""
 
     permission: Permission
@@ -54,26 +53,22 @@ def _narrowed(question: Any, clients: tuple[str, ...]) -> Any:
     return replace(question, within=clients)
 
 
-def _narrowed_struct(question: Any, clients: tuple[str, ...]) -> Any:
-    return structs.replace(question, within=clients)
-
-
 def _narrowed_filters(question: Any, clients: tuple[str, ...]) -> Any:
-    return structs.replace(question, filters=structs.replace(question.filters, within=clients))
+    return replace(question, filters=replace(question.filters, within=clients))
 
 
 READERS: Final[Mapping[str, Reading]] = {
-    "report": Reading(Permission.REPORT_READ, report.read, _narrowed_struct),
+    "report": Reading(Permission.REPORT_READ, report.read, _narrowed),
     "versions": Reading(Permission.VERSION_READ, versions.read, _narrowed),
     "order": Reading(Permission.PROOF_READ, order_proof.read, lambda asked, _: asked),
     "orders": Reading(Permission.PROOF_READ, order_list.read_orders, _narrowed_filters),
     "paths": Reading(Permission.REPORT_READ, order_list.read_paths, _narrowed_filters),
     "cohorts": Reading(Permission.REPORT_READ, order_list.read_cohorts, _narrowed_filters),
     "diff": Reading(Permission.REPORT_READ, diff.read, _narrowed),
-    "clicks": Reading(Permission.CLICK_READ, last_clicks.read, _narrowed_struct),
-    "funnel": Reading(Permission.CLICK_READ, funnel.read, _narrowed_struct),
-    "uploads": Reading(Permission.PROOF_READ, uploads.read, _narrowed_struct),
-    "erasures": Reading(Permission.REPORT_READ, erasures.read, _narrowed_struct),
+    "clicks": Reading(Permission.CLICK_READ, last_clicks.read, _narrowed),
+    "funnel": Reading(Permission.CLICK_READ, funnel.read, _narrowed),
+    "uploads": Reading(Permission.PROOF_READ, uploads.read, _narrowed),
+    "erasures": Reading(Permission.REPORT_READ, erasures.read, _narrowed),
 }
 """By the last part of the path; `answering.ANSWERS` has the other half."""
 

@@ -8,6 +8,7 @@ it is told to stop, it takes nothing new, and what it had taken is on disk and a
 
 import asyncio
 import contextlib
+import dataclasses
 import gc
 import logging
 import resource
@@ -15,12 +16,14 @@ import socket
 import ssl
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib.resources import files
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Final
+
+import msgspec
+from msgspec.structs import replace
 
 from clickclock.attribution.agents.collector import Collector
 from clickclock.attribution.agents.commit_spans import CommitSpans
@@ -54,8 +57,7 @@ _GARBAGE_AFTER: Final = 50_000
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Setup:
+class Setup(msgspec.Struct, frozen=True):
     """The settings of one collector."""
 
     accounts: Accounts
@@ -63,8 +65,8 @@ class Setup:
     """What client addresses are salted with."""
     trusted_proxies: Sequence[str] = LOOPBACK
     """Networks whose `X-Forwarded-For` is believed."""
-    limits: Limits = field(default_factory=Limits)
-    clock: Clock = field(default_factory=SystemClock)
+    limits: Limits = msgspec.field(default_factory=Limits)
+    clock: Clock = msgspec.field(default_factory=SystemClock)
     tick_s: float = TICK_S
     """How often time-outs are looked at."""
     metrics_from: Sequence[str] = LOOPBACK
@@ -73,7 +75,7 @@ class Setup:
     """The file with the order tokens that are in no account's settings."""
     orders_need_token: bool = False
     """Whether orders of every account need a token."""
-    secrets: Secrets = field(default_factory=lambda: Secrets({}))
+    secrets: Secrets = msgspec.field(default_factory=lambda: Secrets({}))
     """What webhooks of shops are signed with."""
     tls: ssl.SSLContext | None = None
     """What connections are encrypted with; None if they are not."""
@@ -158,7 +160,7 @@ def _shared(
 
 
 async def _tick(shared: Shared, setup: Setup, tokens: OrderTokens) -> None:
-    clock, every_s, salt = setup.clock, setup.tick_s, replace(setup.salt)
+    clock, every_s, salt = setup.clock, setup.tick_s, dataclasses.replace(setup.salt)
     loop = asyncio.get_running_loop()
     while True:
         await asyncio.sleep(every_s)

@@ -13,11 +13,12 @@ import asyncio
 import contextlib
 import json
 from collections.abc import AsyncIterator, Callable, Iterator
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, parse_qsl
 
+import msgspec
+from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
@@ -47,8 +48,7 @@ class TooManyViewers(Transient):
     code = "tooManyViewers"
 
 
-@dataclass(frozen=True, slots=True)
-class Filters:
+class Filters(msgspec.Struct, frozen=True):
     """What a viewer wants to see."""
 
     client_id: str | None

@@ -7,8 +7,9 @@ Parse, call, render. Never reads a credit. Invariant: the facts of a version nev
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+import msgspec
 
 from clickclock.attribution.reporting.parameters import Parameters, number_of
 from clickclock.attribution.reporting.result import told
@@ -20,8 +21,7 @@ LIMIT: Final = 100
 LIMIT_MAX: Final = 1000
 
 
-@dataclass(frozen=True)
-class Wanted:
+class Wanted(msgspec.Struct, frozen=True):
     """How many to tell, and the clients whose settings may be seen, None for all."""
 
     limit: int

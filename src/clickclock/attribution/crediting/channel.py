@@ -9,9 +9,10 @@ Never reads a click's raw query. Invariant: engines give millions of clicks the 
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
+
+import msgspec
 
 from clickclock.attribution.clicks.absent import present
 from clickclock.attribution.clicks.account import ORGANIC_CHANNEL_RULE, ChannelRule, small_letters
@@ -54,8 +55,7 @@ _WHY: Final[Mapping[Origin, str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Chosen:
+class Chosen(msgspec.Struct, frozen=True):
     """A channel, the kind of rule that chose it, and the parameter that it looked at."""
 
     channel: str

@@ -14,7 +14,6 @@ import os
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import IO, Any, ClassVar, Final, Protocol, TypeVar
@@ -117,8 +116,7 @@ def readable(path: Path) -> Iterator[None]:
         raise Malformed(f"{path} cannot be read: {said.rstrip('.')}.") from error
 
 
-@dataclass(frozen=True, slots=True)
-class Archive:
+class Archive(msgspec.Struct, frozen=True):
     """One file. Text may be compressed, which its content says."""
 
     is_mapped: ClassVar[bool] = False

@@ -12,10 +12,11 @@ import logging
 import mmap
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 from zlib import crc32
+
+import msgspec
 
 from clickclock.attribution.clicks.account import Profile
 from clickclock.attribution.clicks.click import Flag
@@ -35,8 +36,7 @@ REJECTED: Final = ("click", "order", "identification")
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Family:
+class Family(msgspec.Struct, frozen=True):
     """One metric: its samples differ in the value of one label, or it has a single one."""
 
     name: str
@@ -136,8 +136,7 @@ def _mapped(path: Path) -> mmap.mmap:
         os.close(descriptor)
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(msgspec.Struct, frozen=True):
     """The numbers of one process, read at one moment."""
 
     slot: str

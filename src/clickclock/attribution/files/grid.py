@@ -15,11 +15,11 @@ import io
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence, Set
 from contextlib import closing
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any, Final
 
+import msgspec
 import pyarrow.parquet as pq
 
 from clickclock.attribution.files.archive import ROWS_AT_A_TIME, readable
@@ -57,8 +57,7 @@ Batch = tuple[list[int], list[Sequence[Any]]]
 """The numbers of lines, and the cells of each."""
 
 
-@dataclass(frozen=True, slots=True)
-class How:
+class How(msgspec.Struct, frozen=True):
     """How a file was read."""
 
     form: str

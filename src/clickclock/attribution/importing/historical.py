@@ -9,11 +9,12 @@ b'client_id=c'
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
 from hashlib import blake2b
 from typing import Final
+
+import msgspec
 
 from clickclock.attribution.clicks.absent import IDENTIFIERS, is_absent
 from clickclock.attribution.clicks.query import Unreadable, split, split_plain
@@ -43,8 +44,7 @@ _PLAIN: Final = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789
 _WRITTEN: Final = [b"%c" % byte if byte in _PLAIN else b"%%%02X" % byte for byte in range(256)]
 
 
-@dataclass(frozen=True, slots=True)
-class Historical:
+class Historical(msgspec.Struct, frozen=True):
     """A click of the past. `received_ms` is None where nobody wrote down when it came."""
 
     query: bytes

@@ -11,8 +11,9 @@ agent=b'', referer=b'', peer='', forwarded=b'')
 import re
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
+
+import msgspec
 
 from clickclock.attribution.importing.historical import bytes_of
 
@@ -54,8 +55,7 @@ _AT: Final = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Logged:
+class Logged(msgspec.Struct, frozen=True):
     """One request, as a log has it."""
 
     target: bytes

@@ -13,8 +13,9 @@ named, with the columns that differ.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from difflib import get_close_matches
+
+import msgspec
 
 from clickclock.attribution.importing.columns import folded, place_of, sources
 from clickclock.attribution.importing.file_mapping import CURRENCY, FileMapping
@@ -23,8 +24,7 @@ ALMOST = 0.6
 """The part of a mapping's columns that a file has to have to be almost one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Almost:
+class Almost(msgspec.Struct, frozen=True):
     """A mapping that does not fit by a few columns."""
 
     mapping: FileMapping
@@ -43,8 +43,7 @@ class Almost:
         return f"it is almost {self.mapping.title or self.mapping.name}, but lacks {', '.join(told)}"
 
 
-@dataclass(frozen=True, slots=True)
-class Recognised:
+class Recognised(msgspec.Struct, frozen=True):
     """What was found: the mapping that fits, or those that almost do."""
 
     mapping: FileMapping | None

@@ -9,8 +9,9 @@ Never writes. Invariant: a segment that is not named holds no such line, in a fr
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from clickclock.attribution.errors import JournalDamaged
 from clickclock.attribution.journal.reader import read
@@ -19,8 +20,7 @@ from clickclock.attribution.journal.salvage import left_by_salvage
 from clickclock.attribution.journal.segment import segments
 
 
-@dataclass(frozen=True, slots=True)
-class Holding:
+class Holding(msgspec.Struct, frozen=True):
     """A file that holds such lines, and whether it is damaged, so that it will never be compacted as it is."""
 
     path: Path

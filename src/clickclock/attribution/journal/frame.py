@@ -16,10 +16,10 @@ offset and the journal's id go into the checksum, so that a stale frame is never
 
 import struct
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
+import msgspec
 from isal.isal_zlib import crc32
 
 BLOCK_BYTES = 4096
@@ -64,8 +64,7 @@ class Place(NamedTuple):
     offset: int
 
 
-@dataclass(frozen=True, slots=True)
-class Header:
+class Header(msgspec.Struct, frozen=True):
     """What a block says of itself; to be believed only once `is_whole` has held."""
 
     kind: Kind
@@ -80,8 +79,7 @@ class Header:
         return padded(self.length)
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(msgspec.Struct, frozen=True):
     """What one commit wrote: `count` lines at `offset` of a segment, at `written_ms` (wall clock)."""
 
     segment: int

@@ -6,8 +6,9 @@ Never writes and never waits. Invariant: what is counted was whole when it was l
 []
 """
 
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from clickclock.attribution.journal import frame
 from clickclock.attribution.journal.frame import BLOCK_BYTES, Kind
@@ -15,8 +16,7 @@ from clickclock.attribution.journal.reader import Damage, SegmentFile, Unreadabl
 from clickclock.attribution.journal.segment import Segment, State, segments
 
 
-@dataclass(frozen=True, slots=True)
-class Summary:
+class Summary(msgspec.Struct, frozen=True):
     """One segment: its file's bytes and those in use, frames, lines, wall-clock times of its first and last frame."""
 
     segment: Segment

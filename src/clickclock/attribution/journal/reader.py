@@ -11,8 +11,9 @@ import errno
 import os
 import uuid
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from clickclock.attribution.errors import JournalDamaged
 from clickclock.attribution.journal import frame
@@ -24,8 +25,7 @@ _NOT_THE_FILES_FAULT = {errno.ENOENT, errno.EMFILE, errno.ENFILE, errno.ENOMEM}
 """It has gone, or this machine is short of something; it can be opened another time."""
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(msgspec.Struct, frozen=True):
     """Anything whole that was found at an offset."""
 
     header: Header
@@ -42,8 +42,7 @@ class Block:
         return Frame(segment, self.offset, self.header.count, self.header.written_ms, self.payload)
 
 
-@dataclass(frozen=True, slots=True)
-class Damage:
+class Damage(msgspec.Struct, frozen=True):
     """Something that no crash could have left: in `path` at `offset`, and what it is."""
 
     path: Path

@@ -13,8 +13,9 @@ import logging
 import os
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
+
+import msgspec
 
 from clickclock.attribution.errors import JournalTaken
 from clickclock.attribution.journal import frame
@@ -32,8 +33,7 @@ TAKEN_MIN_S = 0.2
 _log = logging.getLogger(__name__)
 
 
-@dataclass(slots=True)
-class Recovery:
+class Recovery(msgspec.Struct):
     """The result of recovery: segments that a crash left, their good bytes and their cut bytes."""
 
     journal_id: bytes
@@ -43,8 +43,8 @@ class Recovery:
     lines: int = 0
     torn_frames: int = 0
     torn_bytes: int = 0
-    damages: list[Damage] = field(default_factory=list)
-    empty: list[Path] = field(default_factory=list)
+    damages: list[Damage] = msgspec.field(default_factory=list)
+    empty: list[Path] = msgspec.field(default_factory=list)
     """Files without a line; to be deleted once there is a segment of a higher number."""
 
 

@@ -12,9 +12,11 @@ import itertools
 import os
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
+
+import msgspec
+from msgspec.structs import replace
 
 from clickclock.attribution.errors import JournalFailing
 from clickclock.attribution.journal import frame
@@ -26,8 +28,7 @@ SALVAGE: Final = "What is whole of it is loaded after: clickclock journal salvag
 """What to do about a damaged segment, behind the sentence that says so."""
 
 
-@dataclass(frozen=True, slots=True)
-class Salvage:
+class Salvage(msgspec.Struct, frozen=True):
     """The whole parts and the damaged parts of a segment."""
 
     segment: Segment

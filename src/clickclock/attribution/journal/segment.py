@@ -16,9 +16,10 @@ import os
 import shutil
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+
+import msgspec
 
 from clickclock.attribution.journal import frame
 from clickclock.attribution.journal.frame import BLOCK_BYTES, Kind, Place
@@ -36,8 +37,7 @@ class State(StrEnum):
     SEALED = "sealed"
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Segment:
+class Segment(msgspec.Struct, frozen=True, order=True):
     """A segment as the folder shows it."""
 
     number: int

@@ -11,8 +11,8 @@ Source: how data-driven models, which credit channels, are brought down to order
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -20,8 +20,7 @@ from clickclock.attribution.models.journey import Journey
 from clickclock.attribution.models.journeys import Journeys
 
 
-@dataclass(frozen=True, slots=True)
-class ByChannel:
+class ByChannel(msgspec.Struct, frozen=True):
     """Channels get in proportion to `credit`, each channel's touchpoints the same."""
 
     credit: Mapping[str, float]

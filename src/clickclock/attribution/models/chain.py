@@ -36,10 +36,11 @@ State Distributions for Markov Chains" (1985), for states that are passed over.
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import msgspec
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from clickclock.attribution.models.journeys import Journeys, Whole, distinct, offsets_of
@@ -75,8 +76,7 @@ class TooManyStates(ValueError):
     """The table has too many states for this order, or they end too slowly; the text says which."""
 
 
-@dataclass(frozen=True, slots=True)
-class Chain:
+class Chain(msgspec.Struct, frozen=True):
     """The chain, its start at place 0."""
 
     members: Mapping[str, Places]

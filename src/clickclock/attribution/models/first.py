@@ -7,16 +7,14 @@ Source: the oldest of the single-touch rules; Google Analytics names it "First i
 [1, 0, 0]
 """
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 
 from clickclock.attribution.models.journey import Journey
 from clickclock.attribution.models.journeys import Journeys, Whole
 
 
-@dataclass(frozen=True, slots=True)
-class First:
+class First(msgspec.Struct, frozen=True):
     """The first touchpoint gets all."""
 
     needs_times = False

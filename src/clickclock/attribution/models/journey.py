@@ -7,13 +7,13 @@ for each touchpoint and never fall.
 True
 """
 
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Protocol, runtime_checkable
 
+import msgspec
 
-@dataclass(frozen=True, slots=True)
-class Journey:
+
+class Journey(msgspec.Struct, frozen=True):
     """An order's touchpoints in time order. Raises `ValueError` for one that breaks an invariant."""
 
     channels: tuple[str, ...]

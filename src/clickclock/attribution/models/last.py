@@ -7,16 +7,14 @@ Source: the rule by which networks bill; Google Analytics names it "Last interac
 [0, 0, 1]
 """
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 
 from clickclock.attribution.models.journey import Journey
 from clickclock.attribution.models.journeys import Journeys, Whole
 
 
-@dataclass(frozen=True, slots=True)
-class Last:
+class Last(msgspec.Struct, frozen=True):
     """The last touchpoint gets all."""
 
     needs_times = False

@@ -9,16 +9,15 @@ Source: Google Analytics, "Last non-direct click".
 """
 
 from collections.abc import Collection
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from clickclock.attribution.models.journey import Journey
 from clickclock.attribution.models.journeys import Journeys, Whole
 
 
-@dataclass(frozen=True, slots=True)
-class LastNonDirect:
+class LastNonDirect(msgspec.Struct, frozen=True):
     """The last touchpoint outside `direct` gets all."""
 
     direct: Collection[str] = frozenset({"direct"})

@@ -7,16 +7,14 @@ Source: Google Analytics, "Linear".
 [1, 1, 1]
 """
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 
 from clickclock.attribution.models.journey import Journey
 from clickclock.attribution.models.journeys import Journeys, Whole
 
 
-@dataclass(frozen=True, slots=True)
-class Linear:
+class Linear(msgspec.Struct, frozen=True):
     """All touchpoints get the same."""
 
     needs_times = False

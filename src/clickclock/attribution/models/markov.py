@@ -22,9 +22,10 @@ attribution modeling" (2016).
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 
 from clickclock.attribution.models.chain import END, build, solve, steps
@@ -51,8 +52,7 @@ class Effects(NamedTuple):
     """That a path converts, over the whole chain; without null paths 1."""
 
 
-@dataclass(frozen=True, slots=True)
-class Markov:
+class Markov(msgspec.Struct, frozen=True):
     """The exact chain of `order`, with null paths or over the conversions alone. Raises `BadOrder`, `ValueError`."""
 
     order: int = 1

@@ -8,16 +8,14 @@ Source: Google Analytics, "Position based".
 [6, 1, 1, 1, 6]
 """
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 
 from clickclock.attribution.models.journey import Journey
 from clickclock.attribution.models.journeys import Journeys, Whole
 
 
-@dataclass(frozen=True, slots=True)
-class Position:
+class Position(msgspec.Struct, frozen=True):
     """The ends get more than the middle."""
 
     needs_times = False

@@ -21,12 +21,13 @@ Source: the Python package marketing-attribution-models (DP6), there only over a
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 from itertools import chain
 from math import comb, lcm
 from operator import xor
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -41,8 +42,7 @@ COUNT_WHOLE = 40
 _WORD_BYTES = 16
 
 
-@dataclass(frozen=True, slots=True)
-class Shapley:
+class Shapley(msgspec.Struct, frozen=True):
     """The set game: distinct channels get the same, each channel's touchpoints share equally."""
 
     needs_times = False
@@ -66,8 +66,7 @@ class Shapley:
         return journeys.spread(whole) / touches
 
 
-@dataclass(frozen=True, slots=True)
-class ShapleyRate:
+class ShapleyRate(msgspec.Struct, frozen=True):
     """The conversion-rate game, on a table with `nulls`."""
 
     def credit(self, rows: Iterable[PathRow]) -> dict[str, Share]:

@@ -10,9 +10,9 @@ Source: Google Analytics, "Time decay", with its half-life of 7 days.
 [0.25, 0.5, 1.0]
 """
 
-from dataclasses import dataclass
 from math import inf
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -21,8 +21,7 @@ from clickclock.attribution.models.journeys import Journeys
 from clickclock.foundation.instant import DAY_MS
 
 
-@dataclass(frozen=True, slots=True)
-class TimeDecay:
+class TimeDecay(msgspec.Struct, frozen=True):
     """Later touchpoints get more."""
 
     half_life_ms: int = 7 * DAY_MS

@@ -14,10 +14,11 @@ import hmac
 import math
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
+
+import msgspec
 
 from clickclock.attribution.orders import amendment, money
 from clickclock.attribution.orders.order_fields import Fault
@@ -44,8 +45,7 @@ _STATUS_OF_EVENTS: Final[Mapping[str, str | None]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Shop:
+class Shop(msgspec.Struct, frozen=True):
     """A kind of shop, or what passes on a shop's events: what it is called, and how its webhooks are read."""
 
     name: str

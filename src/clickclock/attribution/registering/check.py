@@ -13,9 +13,10 @@ judged.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
+
+import msgspec
 
 from clickclock.attribution.clicks.absent import is_absent, present
 from clickclock.attribution.clicks.account import CONSENT, Account, Accounts
@@ -63,8 +64,7 @@ class Read(StrEnum):
     LOG_LINE = "logLine"
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(msgspec.Struct, frozen=True):
     """The click. The client and the seller are those that the tag has; they complete a landing page's address."""
 
     text: str
@@ -72,8 +72,7 @@ class Asked:
     seller_id: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Request:
+class _Request(msgspec.Struct, frozen=True):
     """The request that reaches the collector, and how it was found."""
 
     read: Read

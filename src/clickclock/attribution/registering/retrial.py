@@ -10,8 +10,9 @@ become had it come at its time to the accounts of today.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from clickclock.attribution.clicks import click, query
 from clickclock.attribution.clicks.account import UNKNOWN_CLIENT, Accounts
@@ -29,8 +30,7 @@ _CUT: Final = query.Fault("", "Only a part of the request is kept; have it sent 
 _UNAUTHORIZED: Final = "Nobody has seen this order's token, and its account needs one; have it sent again."
 
 
-@dataclass(frozen=True, slots=True)
-class Rejected:
+class Rejected(msgspec.Struct, frozen=True):
     """A refused request, as the lake has it."""
 
     what: str
@@ -52,8 +52,7 @@ class Rejected:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Accepted:
+class Accepted(msgspec.Struct, frozen=True):
     """What the journal is to keep of it: the columns of an entry that come from the judgement."""
 
     kind: EntryKind

@@ -10,9 +10,10 @@ Invariants: every entry makes a sighting, however odd; `query` or `order` is the
 """
 
 import json
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
+
+import msgspec
 
 from clickclock.attribution.clicks.absent import present
 from clickclock.attribution.clicks.account import Accounts, Profile
@@ -34,8 +35,7 @@ class Seen(StrEnum):
     OTHER = "other"
 
 
-@dataclass(frozen=True, slots=True)
-class Sighting:
+class Sighting(msgspec.Struct, frozen=True):
     """One entry as it is shown. `client_id` is None where the request names none that can be read."""
 
     seen: Seen

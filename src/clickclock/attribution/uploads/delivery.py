@@ -7,11 +7,11 @@ Never does I/O. Invariant: a request is done, or comes later, or is never sent a
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 WAIT_S: Final = 60.0
 WAIT_S_MAX: Final = 3600.0
@@ -43,21 +43,19 @@ class Answer(NamedTuple):
     body: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Delivery:
+class Delivery(msgspec.Struct, frozen=True):
     """What an answer means."""
 
     outcome: Outcome
     taken: int = 0
     """Conversions that the network has now, or had before."""
-    refused: Mapping[str, int] = field(default_factory=dict)
+    refused: Mapping[str, int] = msgspec.field(default_factory=dict)
     """How many it does not take, by its own code."""
     sentence: str = ""
     wait_s: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(msgspec.Struct, frozen=True):
     """One request: the path of the API, and its JSON."""
 
     path: str

@@ -11,11 +11,11 @@ again, for networks ignore it.
 
 from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from clickclock.foundation.instant import DAY_MS
 
@@ -64,8 +64,7 @@ class Fate(StrEnum):
     """It was retracted, and has a value again; the network takes no second conversion."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rules:
+class Rules(msgspec.Struct, frozen=True):
     """What a network takes, and when."""
 
     hold_ms: int
@@ -177,7 +176,7 @@ class Memory:
             if each.kind is Kind.CONVERSION:
                 self._note(each)
             elif each.key in self.last:
-                self.last[each.key] = msgspec.structs.replace(each, name=self.last[each.key].name)
+                self.last[each.key] = replace(each, name=self.last[each.key].name)
 
     def named(self, conversions: Iterable[Upload]) -> list[Upload]:
         """New conversions with their names, in the order in which a memory of them would give the same."""
@@ -190,18 +189,17 @@ class Memory:
             nth += 1
         self._conversions[order_id] = nth + 1
         self._names.add(called)
-        self.last[conversion.key] = msgspec.structs.replace(conversion, name=called)
+        self.last[conversion.key] = replace(conversion, name=called)
         return self.last[conversion.key]
 
 
-@dataclass(slots=True)
-class Plan:
+class Plan(msgspec.Struct):
     """What a network is to be told of one client's orders."""
 
-    conversions: list[Upload] = field(default_factory=list)
+    conversions: list[Upload] = msgspec.field(default_factory=list)
     """Without their names."""
-    adjustments: list[Upload] = field(default_factory=list)
-    fates: Counter[Fate] = field(default_factory=Counter)
+    adjustments: list[Upload] = msgspec.field(default_factory=list)
+    fates: Counter[Fate] = msgspec.field(default_factory=Counter)
 
 
 def plan(

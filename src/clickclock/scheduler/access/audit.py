@@ -9,12 +9,12 @@ jobs name their secrets without the values. Invariants: a record says one thing 
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from hashlib import sha256
 from typing import Any
 
+import msgspec
 from pydantic import Field
 from pydantic_core import from_json
 
@@ -71,8 +71,7 @@ WRITES: Mapping[str, Permission] = {
 """What each thing in a declaration needs."""
 
 
-@dataclass(frozen=True, slots=True)
-class Act:
+class Act(msgspec.Struct, frozen=True):
     """What somebody asks for: it stands in each record of what it changes."""
 
     at: datetime

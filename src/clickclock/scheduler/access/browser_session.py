@@ -8,9 +8,11 @@ token is rotated or grants something else.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
+
+import msgspec
+from msgspec.structs import replace
 
 from clickclock.foundation.permission import Role
 from clickclock.foundation.principal import Grant, Principal, Proof, nobody
@@ -21,8 +23,7 @@ IDLE: Final = timedelta(hours=12)
 LONGEST: Final = timedelta(days=7)
 
 
-@dataclass(frozen=True, slots=True)
-class Session:
+class Session(msgspec.Struct, frozen=True):
     """A signed-in browser. `token` is the one that it rests on, if it rests on one and the store still has it."""
 
     session_id: str
@@ -60,8 +61,7 @@ CODE_ALPHABET: Final = "BCDFGHJKLMNPQRSTVWXZ"
 """Letters that make no words, and that nobody takes for a digit."""
 
 
-@dataclass(frozen=True, slots=True)
-class Waiting:
+class Waiting(msgspec.Struct, frozen=True):
     """A command line that waits for a person to let it in. `said` is what it says of itself, and may be a lie."""
 
     code: str

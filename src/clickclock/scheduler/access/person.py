@@ -8,8 +8,9 @@ frozenset({'ops'})
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
+
+import msgspec
 
 from clickclock.foundation.principal import Grant, Kind, Principal, Proof
 
@@ -22,8 +23,7 @@ _ELSEWHERE: Final = "_claim_names"
 """Where a provider says that a claim is too long for its answer."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rules:
+class Rules(msgspec.Struct, frozen=True):
     """How claims are read, and what the members of groups may do."""
 
     issuer: str

@@ -8,7 +8,7 @@ latest when the service stops, and lost only if it is killed.
 >>> auditor.refused(act)                # doctest: +SKIP
 """
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from clickclock.foundation.caller import Caller
 from clickclock.foundation.clock import Clock

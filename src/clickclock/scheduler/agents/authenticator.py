@@ -10,10 +10,11 @@ path; when a key was used is written at most once in `NOTED_EVERY`.
 import asyncio
 import secrets
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
+
+import msgspec
 
 from clickclock.foundation.bearer import PREFIX, SECRET_BYTES, SESSION_PREFIX, digest, written
 from clickclock.foundation.clock import Clock
@@ -28,15 +29,13 @@ KNOWN_MAX: Final = 16_384
 NOTED_EVERY: Final = timedelta(minutes=1)
 
 
-@dataclass(frozen=True, slots=True)
-class _Known:
+class _Known(msgspec.Struct, frozen=True):
     principal: Principal
     read_at_s: float
     expires_at: datetime | None
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
+class _Found(msgspec.Struct, frozen=True):
     """What the store has of a key."""
 
     principal: Principal

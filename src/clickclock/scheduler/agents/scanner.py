@@ -6,9 +6,10 @@ never history; it is true of the moment in which it was made, whoever asks for i
 
 import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
+
+import msgspec
 
 from clickclock.foundation.clock import Clock
 from clickclock.foundation.errors import StoreReplaced, StoreUnreachable
@@ -38,8 +39,7 @@ _NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Scan:
+class Scan(msgspec.Struct, frozen=True):
     """What the last step found, when, and how long it took to look."""
 
     findings: tuple[Finding, ...]

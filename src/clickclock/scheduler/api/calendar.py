@@ -4,9 +4,9 @@ Parse, call, render.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, Protocol
 
+import msgspec
 from pydantic import Field
 from starlette.responses import Response
 
@@ -57,8 +57,7 @@ class GoesByCalendar(Protocol):
     def calendar_rule(self) -> CalendarRule: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Calendars:
+class Calendars(msgspec.Struct, frozen=True):
     """The calendars that a call needs, by name."""
 
     by_name: Mapping[str, Calendar]

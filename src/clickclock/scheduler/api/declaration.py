@@ -7,10 +7,11 @@ unseen.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
+import msgspec
+from msgspec.structs import replace
 from pydantic import Field
 from starlette.responses import Response
 
@@ -122,8 +123,7 @@ async def _times(engine: Engine, _beside: Sequence[Any]) -> Callable[[Schedule],
     return check
 
 
-@dataclass(frozen=True, slots=True)
-class _Reading:
+class _Reading(msgspec.Struct, frozen=True):
     """How things of a kind are read, and what else is looked at in each."""
 
     body: Body
@@ -142,14 +142,13 @@ _READINGS: Mapping[str, _Reading] = {
 """One for each of `KINDS`."""
 
 
-@dataclass(slots=True)
-class _Given:
+class _Given(msgspec.Struct):
     """Things of every kind as they were given, with their places; and what is wrong with how they are given."""
 
     set_name: str | None
-    items: dict[str, list[dict[str, Any]]] = field(default_factory=lambda: {name: [] for name in KINDS})
-    places: dict[str, list[str]] = field(default_factory=lambda: {name: [] for name in KINDS})
-    faults: list[Fault] = field(default_factory=list)
+    items: dict[str, list[dict[str, Any]]] = msgspec.field(default_factory=lambda: {name: [] for name in KINDS})
+    places: dict[str, list[str]] = msgspec.field(default_factory=lambda: {name: [] for name in KINDS})
+    faults: list[Fault] = msgspec.field(default_factory=list)
 
     def add_document(self, document: Any, prefix: str) -> None:
         """All that one document declares."""

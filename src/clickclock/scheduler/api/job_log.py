@@ -10,9 +10,9 @@ import asyncio
 import codecs
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
-from dataclasses import replace
 from functools import partial
 
+from msgspec.structs import replace
 from pydantic import Field
 from starlette.responses import Response, StreamingResponse
 

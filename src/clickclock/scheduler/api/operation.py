@@ -12,10 +12,10 @@ import asyncio
 import json
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Generic, TypeVar
 
+import msgspec
 from pydantic import BaseModel
 from pydantic_core import to_json
 from starlette.responses import Response, StreamingResponse
@@ -41,8 +41,7 @@ _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')
 F = TypeVar("F", bound=Query)
 
 
-@dataclass(frozen=True, slots=True)
-class Call(Generic[F]):
+class Call(msgspec.Struct, Generic[F], frozen=True):
     """One request, read. `headers` have lower-case names; `body` is empty for a GET."""
 
     engine: Engine
@@ -113,8 +112,7 @@ Payload = Mapping[str, Any]
 """The fields of an answer beside `status`: name to type."""
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
+class Text(msgspec.Struct, frozen=True):
     """An answer that is not JSON; of server-sent events, what their data are."""
 
     description: str
@@ -122,8 +120,7 @@ class Text:
     events: Sequence[Any] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Operation(Generic[F]):
+class Operation(msgspec.Struct, Generic[F], frozen=True):
     """One method of one path. `answers` are by status; `errors` beside those that every call may end with."""
 
     method: str
@@ -152,12 +149,12 @@ class Operation(Generic[F]):
     """The answer to a caller without a key and without a question."""
     keyless_too: bool = False
     """It answers callers without a key as well: it is how they get one, and it checks itself what it is given."""
-    examples: Mapping[str, Any] = field(default_factory=dict)
+    examples: Mapping[str, Any] = msgspec.field(default_factory=dict)
     """Bodies that are well-formed, by name."""
-    headers: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    headers: Mapping[str, tuple[str, str]] = msgspec.field(default_factory=dict)
     """Headers that it reads beside If-Match: name to description and example."""
-    answer_headers: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    media: Mapping[str, Text] = field(default_factory=dict)
+    answer_headers: Mapping[str, tuple[str, str]] = msgspec.field(default_factory=dict)
+    media: Mapping[str, Text] = msgspec.field(default_factory=dict)
     """Answers with 200 that are not JSON, by media type."""
 
     def checked_at(self, now: datetime) -> Callable[[F], Sequence[Fault]] | None:

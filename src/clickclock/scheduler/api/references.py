@@ -11,8 +11,9 @@ the same body gives, or whose name cannot be read.
 import contextlib
 import re
 from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Literal
+
+import msgspec
 
 from clickclock.foundation.errors import Fault, Invalid
 from clickclock.scheduler.api.reading import load_json
@@ -26,8 +27,7 @@ Given = Mapping[str, Any]
 """The value of a JSON object."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reference:
+class Reference(msgspec.Struct, frozen=True):
     """A field that names a group, or a job by its application and name."""
 
     field: str

@@ -5,10 +5,10 @@ token comes in a body, because addresses are logged; nobody is given more than w
 """
 
 import secrets
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+from msgspec.structs import replace
 from pydantic import Field
 from starlette.responses import Response
 

@@ -5,11 +5,11 @@ once, in the browser that began with it and on this installation; what is shown 
 session, and its earlier ones end.
 """
 
-from dataclasses import replace
 from html import escape
 from http.cookies import SimpleCookie
 from typing import Final
 
+from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import Route

@@ -18,6 +18,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
+import msgspec
 from pydantic import Field
 
 from clickclock.foundation.errors import Fault
@@ -187,8 +188,7 @@ class Alteration(Record):
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Terms:
+class Terms(msgspec.Struct, frozen=True):
     """How a declaration is meant: for which set of files, and what it may do beside making what it names."""
 
     set_name: str | None = None
@@ -198,8 +198,7 @@ class Terms:
     allow_empty: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(msgspec.Struct, frozen=True):
     """One thing that is to be, and its place in the request."""
 
     kind: Kind
@@ -230,8 +229,7 @@ class Kept:
         return given.items() <= told.items() and told.keys() - given.keys() <= _MAY_BE_UNSAID
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(msgspec.Struct, frozen=True):
     """One change: `new` is None where something goes, `old` where something comes."""
 
     kind: Kind
@@ -267,8 +265,7 @@ class Step:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(msgspec.Struct, frozen=True):
     """All that has to change, each thing after those that it needs; and why it cannot be done, if it cannot."""
 
     steps: Sequence[Step]

@@ -7,10 +7,11 @@ it runs once); an exit that was observed is observed again after a restart until
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, Protocol, cast
+
+import msgspec
 
 from clickclock.foundation.clock import Clock
 from clickclock.foundation.lifecycle import sentence_of
@@ -35,8 +36,7 @@ CAPACITY_S_MAX: Final = 1.5
 """A cluster that does not say within this time what it holds is not waited for: the heartbeat must not be late."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sighting:
+class Sighting(msgspec.Struct, frozen=True):
     """What an executor knows of one attempt: it runs (`exit` is None), or it has ended."""
 
     name: str
@@ -45,8 +45,7 @@ class Sighting:
     exit: Exit | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Capacity:
+class Capacity(msgspec.Struct, frozen=True):
     """How much a cluster can hold at once, and whether it answers now."""
 
     total: int
@@ -55,8 +54,7 @@ class Capacity:
     message: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class LogChunk:
+class LogChunk(msgspec.Struct, frozen=True):
     """A piece of an attempt's output. `next_offset` is where to go on; `complete` when no more will come.
 
     A place may keep the beginning and the end of a long output alone. Offsets count what was left out, too, and a piece
@@ -75,8 +73,7 @@ def no_users(user: str) -> str | None:
     return "This cluster runs no job as another user."
 
 
-@dataclass(frozen=True, slots=True)
-class Capabilities:
+class Capabilities(msgspec.Struct, frozen=True):
     """What an executor can do. What is not said, it cannot."""
 
     wants_image: bool = False

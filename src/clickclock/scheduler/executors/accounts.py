@@ -12,9 +12,10 @@ import grp
 import os
 import pwd
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from clickclock.scheduler.jobs.launch import Launch
 from clickclock.scheduler.jobs.run_as import is_root
@@ -23,8 +24,7 @@ _CAPABILITIES = {"CAP_KILL": 5, "CAP_SETGID": 6, "CAP_SETUID": 7}
 """Capabilities to become another user, and to end processes of that user."""
 
 
-@dataclass(frozen=True, slots=True)
-class Account:
+class Account(msgspec.Struct, frozen=True):
     """A user, and what a process of it has."""
 
     name: str

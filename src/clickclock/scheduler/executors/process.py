@@ -16,10 +16,11 @@ import os
 import socket
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
+
+from msgspec.structs import replace
 
 from clickclock.foundation.clock import Clock, SystemClock
 from clickclock.foundation.environment import environment_to_start

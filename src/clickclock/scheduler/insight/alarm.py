@@ -7,10 +7,10 @@ Never sends anything. Invariants: a job has one open alarm of a kind, which coun
 True
 """
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+import msgspec
 from pydantic import Field
 
 from clickclock.foundation.record import Instant, Record
@@ -32,8 +32,7 @@ INTENDED = frozenset({SkipReason.EXCLUDED, SkipReason.DST_GAP, SkipReason.UPSTRE
 """Skips that the schedule itself asks for, or the condition on an upstream: no alarm."""
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(msgspec.Struct, frozen=True):
     """What the end of a trigger means for its job's alarms."""
 
     opens: AlarmKind | None = None

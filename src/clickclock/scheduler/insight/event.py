@@ -9,10 +9,10 @@ event's id is its position; a change is reported once, in the order in which cha
 """
 
 from collections.abc import Collection
-from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
 
+import msgspec
 from pydantic import Field
 from pydantic.alias_generators import to_camel
 
@@ -45,8 +45,7 @@ _REASONS_OF = {"trigger": "stopReason", "attempt": "stopReason", "alarm": "kind"
 """What the record calls the reason that was noted."""
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(msgspec.Struct, frozen=True):
     """A change as it was noted. `subject` is the id of what changed, where it has one."""
 
     position: int
@@ -105,9 +104,9 @@ class Change:
 
 
 _DATA = [
-    (each.name, to_camel(each.name))
-    for each in fields(Change)
-    if each.name not in {"position", "at", "about", "state", "subject"}
+    (name, to_camel(name))
+    for name in Change.__struct_fields__
+    if name not in {"position", "at", "about", "state", "subject"}
 ]
 
 
@@ -141,8 +140,7 @@ class CloudEvent(Record):
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(msgspec.Struct, frozen=True):
     """Which changes somebody listens to; what is None or empty is not asked about. `types` are without the prefix."""
 
     application: str | None = None

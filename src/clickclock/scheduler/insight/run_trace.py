@@ -8,9 +8,10 @@ names the span that its own process was given as `TRACEPARENT`.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
+
+import msgspec
 
 from clickclock.foundation import trace_context
 from clickclock.foundation.span import Role, Span, Value, span_id, trace_id
@@ -20,8 +21,7 @@ from clickclock.scheduler.jobs.trigger import State, attempt_name
 _WELL: Final = frozenset({State.SUCCEEDED, State.CANCELLED, State.SKIPPED})
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
+class Ended(msgspec.Struct, frozen=True):
     """A run that has ended: its row, and the rows of its attempts, oldest first."""
 
     row: Any

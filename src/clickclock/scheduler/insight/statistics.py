@@ -14,7 +14,6 @@ PVLDB 12(12), 2019.
 import math
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import accumulate
 from typing import Final, NamedTuple, Self, TypeVar
@@ -98,8 +97,7 @@ class Key(NamedTuple):
     hour: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class Ending:
+class Ending(msgspec.Struct, frozen=True):
     """A concluded trigger, or `count` skipped times in one row.
 
     `attempts` is how many were started; a measure is None where nothing was measured. `is_flip`: the job failed before
@@ -122,15 +120,14 @@ class Ending:
     is_flip: bool = False
 
 
-@dataclass(slots=True)
-class Spread:
+class Spread(msgspec.Struct):
     """How one measure in ms is spread. `min_ms` and `max_ms` are None while `count` is 0."""
 
     count: int = 0
     sum_ms: float = 0.0
     min_ms: float | None = None
     max_ms: float | None = None
-    buckets: dict[int, int] = field(default_factory=dict)
+    buckets: dict[int, int] = msgspec.field(default_factory=dict)
 
     def add(self, value_ms: float) -> None:
         """Count one value; one below 0 (clocks of two machines) counts as 0."""
@@ -151,22 +148,21 @@ class Spread:
         _add_counts(self.buckets, other.buckets)
 
 
-@dataclass(slots=True)
-class Rollup:
+class Rollup(msgspec.Struct):
     """The numbers of some concluded triggers; which ones, a `Key` says."""
 
-    states: dict[State, int] = field(default_factory=dict)
+    states: dict[State, int] = msgspec.field(default_factory=dict)
     retry_count: int = 0
     preemption_count: int = 0
-    duration: Spread = field(default_factory=Spread)
-    lag: Spread = field(default_factory=Spread)
+    duration: Spread = msgspec.field(default_factory=Spread)
+    lag: Spread = msgspec.field(default_factory=Spread)
     cpu_seconds: float = 0.0
     max_memory_bytes: int | None = None
     recovered: int = 0
     flips: int = 0
     flaky: int = 0
-    slowest: list[Peak] = field(default_factory=list)
-    latest: list[Peak] = field(default_factory=list)
+    slowest: list[Peak] = msgspec.field(default_factory=list)
+    latest: list[Peak] = msgspec.field(default_factory=list)
 
     def add(self, ending: Ending) -> None:
         """Count one trigger."""

@@ -18,8 +18,9 @@ is two plain braces.
 
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import lru_cache
+
+import msgspec
 
 from clickclock.foundation.errors import Fault, Invalid
 from clickclock.scheduler.jobs.shell_script import TEMPLATE, find
@@ -65,8 +66,7 @@ _SINGLE = re.compile(TEMPLATE + r"|(?P<quote>')|(?P<plain>[^'{]+|.)", re.DOTALL)
 _SPLIT = {"": _UNQUOTED, '"': _DOUBLE, "'": _SINGLE}
 
 
-@dataclass(frozen=True, slots=True)
-class Template:
+class Template(msgspec.Struct, frozen=True):
     """A place in a word where a value goes. `text` is what stands in the braces, see `template.py`."""
 
     text: str
@@ -78,8 +78,7 @@ Words = tuple[str | tuple[Piece, ...], ...]
 _Read = tuple[tuple[str, ...], Words, list[str], dict[str, str]]
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(msgspec.Struct, frozen=True):
     """A command that can be run. `words` are as written (for the prefix mapping); `pieces` are filled in per word.
 
     `variables` are those that its script reads and that carry the value of a template with more than a name.
@@ -89,7 +88,7 @@ class Command:
     pieces: Words
     parameters_used: frozenset[str]
     asks_schedule: bool = False
-    variables: Mapping[str, str] = field(default_factory=dict)
+    variables: Mapping[str, str] = msgspec.field(default_factory=dict)
 
 
 def parse(command: str, *, shell: bool, parameter_names: Collection[str] = ()) -> Command:

@@ -9,11 +9,13 @@ one call.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from graphlib import CycleError, TopologicalSorter
 from types import MappingProxyType
+
+import msgspec
+from msgspec.structs import replace
 
 from clickclock.foundation.record import rfc3339
 from clickclock.scheduler.jobs.trigger import FINISHED, SkipReason, State, When
@@ -78,8 +80,7 @@ class IfSkipped(StrEnum):
     IGNORED = "ignored"
 
 
-@dataclass(frozen=True, slots=True)
-class Condition:
+class Condition(msgspec.Struct, frozen=True):
     """What a dependent asks of one upstream."""
 
     when: When = When.SUCCEEDED
@@ -133,8 +134,7 @@ class Standing(StrEnum):
     ABSENT = "absent"
 
 
-@dataclass(frozen=True, slots=True)
-class Need:
+class Need(msgspec.Struct, frozen=True):
     """One upstream of a dependent in one run: its triggers, oldest first, and whether one is still to come."""
 
     job: Key
@@ -206,8 +206,7 @@ class Fate(StrEnum):
     """It takes no part in this run."""
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(msgspec.Struct, frozen=True):
     """A dependent's fate, why, and the upstreams that were looked at."""
 
     fate: Fate

@@ -9,11 +9,11 @@ own cap evicts nobody, since that is the job's own wish.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+
+import msgspec
 
 
-@dataclass(frozen=True, slots=True)
-class Waiting:
+class Waiting(msgspec.Struct, frozen=True):
     """A queued trigger that could start if there were room. `group` is set where its group has a cap."""
 
     trigger_id: str
@@ -25,8 +25,7 @@ class Waiting:
     """Room is being made for it already, somewhere."""
 
 
-@dataclass(frozen=True, slots=True)
-class Running:
+class Running(msgspec.Struct, frozen=True):
     """A live attempt that may be preempted. `began` grows with the start; `is_here`: it holds one of our own slots."""
 
     trigger_id: str
@@ -36,17 +35,16 @@ class Running:
     group: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Room:
+class Room(msgspec.Struct, frozen=True):
     """Free slots, counting those of attempts that are being stopped: our slots, and those of capped groups.
 
     Of jobs and serial schedules it is what really is free; those that are not named have no limit.
     """
 
     slots: int
-    groups: Mapping[str, int] = field(default_factory=dict)
-    jobs: Mapping[tuple[str, str], int] = field(default_factory=dict)
-    schedules: Mapping[str, int] = field(default_factory=dict)
+    groups: Mapping[str, int] = msgspec.field(default_factory=dict)
+    jobs: Mapping[tuple[str, str], int] = msgspec.field(default_factory=dict)
+    schedules: Mapping[str, int] = msgspec.field(default_factory=dict)
 
 
 def choose_victims(waiting: Sequence[Waiting], running: Sequence[Running], room: Room) -> list[tuple[str, str]]:

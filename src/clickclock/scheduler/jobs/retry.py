@@ -7,11 +7,10 @@ Source: "Exponential Backoff And Jitter", AWS Architecture Blog, 2015.
 2.0
 """
 
-from dataclasses import dataclass
+import msgspec
 
 
-@dataclass(frozen=True, slots=True)
-class RetryRule:
+class RetryRule(msgspec.Struct, frozen=True):
     """Which exits count as success, which are tried again, and how long to wait first."""
 
     initial_s: float = 1.0

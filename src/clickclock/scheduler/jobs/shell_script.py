@@ -9,7 +9,8 @@ alike, or that a shell does not expand, is a fault with its line and column, nev
 """
 
 import re
-from dataclasses import dataclass, field
+
+import msgspec
 
 TEMPLATE = r"(?P<template>\{\{(?P<text>[^{}]*)\}\})|(?P<unclosed>\{\{)"
 _EXPANSION = r"(?P<open>\$\(\(|\$\(|\$\{)|(?P<tick>`)"
@@ -35,8 +36,7 @@ _UNQUOTED = frozenset({"", "(", "$(", "`", "case"})
 _BARE = frozenset({'"', "<<", "#", '"{'})
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(msgspec.Struct, frozen=True):
     """A template, from `start` to `end`; `text` is what its braces hold, `inside` says in what it stands."""
 
     text: str
@@ -51,23 +51,21 @@ class Found:
         return f"${{{variable}}}" if self.inside in _BARE else f'"${{{variable}}}"'
 
 
-@dataclass(slots=True)
-class Script:
+class Script(msgspec.Struct):
     """The templates and faults of a script. `unclosed` is the place, from 1, of a template that has no end."""
 
-    templates: list[Found] = field(default_factory=list)
-    faults: list[str] = field(default_factory=list)
+    templates: list[Found] = msgspec.field(default_factory=list)
+    faults: list[str] = msgspec.field(default_factory=list)
     unclosed: int | None = None
 
 
-@dataclass(slots=True)
-class _Frame:
+class _Frame(msgspec.Struct):
     """One construct that is open, and where the scanner is in it: whether a word, and a command, begin here."""
 
     kind: str
     begins_word: bool = True
     begins_command: bool = True
-    documents: list[tuple[str, bool, bool]] = field(default_factory=list)
+    documents: list[tuple[str, bool, bool]] = msgspec.field(default_factory=list)
     """Here-documents that come after this line: delimiter, whether tabs are stripped, whether it is quoted."""
 
 

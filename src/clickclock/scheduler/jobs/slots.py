@@ -10,11 +10,11 @@ start is the order in which they came.
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+
+import msgspec
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(msgspec.Struct, frozen=True):
     """A queued trigger that could start. `serial_schedule` is set when it waits for its schedule's other triggers."""
 
     trigger_id: str
@@ -30,17 +30,15 @@ class Candidate:
         return self.job_cap is not None or self.group_cap is not None or self.serial_schedule is not None
 
 
-@dataclass(frozen=True, slots=True)
-class Counts:
+class Counts(msgspec.Struct, frozen=True):
     """Live attempts by job, group and schedule."""
 
-    jobs: Mapping[tuple[str, str], int] = field(default_factory=dict)
-    groups: Mapping[str, int] = field(default_factory=dict)
-    schedules: Mapping[str, int] = field(default_factory=dict)
+    jobs: Mapping[tuple[str, str], int] = msgspec.field(default_factory=dict)
+    groups: Mapping[str, int] = msgspec.field(default_factory=dict)
+    schedules: Mapping[str, int] = msgspec.field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Chosen:
+class Chosen(msgspec.Struct, frozen=True):
     """What starts now, and which jobs, groups and schedules are full, so that others behind them can be looked at."""
 
     starting: tuple[str, ...]

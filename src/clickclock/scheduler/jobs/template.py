@@ -10,10 +10,11 @@ wherever the run has one; every fault of a template is named at once.
 
 import re
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
 from functools import lru_cache
+
+import msgspec
 
 from clickclock.foundation.errors import Invalid
 from clickclock.foundation.zone import zone_named
@@ -58,24 +59,21 @@ _ARGUMENT = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Shift:
+class Shift(msgspec.Struct, frozen=True):
     """Moves a time; `zone` is whose calendar counts, None is the schedule's."""
 
     amounts: tuple[tuple[str, int], ...]
     zone: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
+class Form(msgspec.Struct, frozen=True):
     """Writes a time as a text, on the clock of `zone`; None is the schedule's."""
 
     format: str
     zone: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Expression:
+class Expression(msgspec.Struct, frozen=True):
     """The parts of a template's text. `faults` are sentences that go into one about the template."""
 
     name: str
@@ -98,8 +96,7 @@ def read(text: str) -> Expression:
     return _Reader(name.strip()).read(text, len(name)) if pipe else Expression(name.strip())
 
 
-@dataclass(frozen=True, slots=True)
-class _Word:
+class _Word(msgspec.Struct, frozen=True):
     """A bare word among arguments."""
 
     text: str

@@ -17,6 +17,8 @@ from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from zoneinfo import ZoneInfo
 
+import msgspec
+
 from clickclock.foundation.errors import Fault, Invalid
 from clickclock.foundation.record import rfc3339
 from clickclock.foundation.zone import zone_named
@@ -35,8 +37,7 @@ from clickclock.scheduler.jobs.template import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Cadence:
+class Cadence(msgspec.Struct, frozen=True):
     """The schedule of a run, as far as templates may ask about it. `zone` is None where no one zone is known.
 
     `around` gives the schedule's times before and after an instant; None where the run has no one schedule. `lack` says

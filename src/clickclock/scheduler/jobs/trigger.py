@@ -8,10 +8,11 @@ an attempt's name is `<triggerId>-<attempt>`.
 True
 """
 
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+import msgspec
+from msgspec.structs import replace
 from pydantic import Field
 
 from clickclock.foundation.record import Instant, Record
@@ -132,8 +133,7 @@ class StopReason(StrEnum):
     SHUTDOWN = "shutdown"
 
 
-@dataclass(frozen=True, slots=True)
-class NewTrigger:
+class NewTrigger(msgspec.Struct, frozen=True):
     """A call to run a job once. `parameters` are already filled in."""
 
     trigger_id: str
@@ -150,8 +150,7 @@ class NewTrigger:
     trace: TraceContext | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Exit:
+class Exit(msgspec.Struct, frozen=True):
     """The end of one attempt. `code` is set for `CODE`, `signal` for `SIGNAL`; the rest where it is known."""
 
     kind: ExitKind
@@ -183,8 +182,7 @@ def parse_attempt_name(name: str) -> tuple[str, int]:
     return trigger_id, int(attempt)
 
 
-@dataclass(frozen=True, slots=True)
-class Conclusion:
+class Conclusion(msgspec.Struct, frozen=True):
     """What an exit means for its trigger: the attempt's final state, and when to try again, if at all."""
 
     state: State

@@ -10,10 +10,10 @@ given); a trigger that nothing holds up has no reason, and starts in the next mo
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+import msgspec
 from pydantic import Field
 
 from clickclock.foundation.ids import EXAMPLE_ID
@@ -59,8 +59,7 @@ class Wait(Record):
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(msgspec.Struct, frozen=True):
     """A living replica that runs the trigger's cluster. `trouble` is what is wrong with it there, a sentence."""
 
     node: str
@@ -69,8 +68,7 @@ class Place:
     trouble: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(msgspec.Struct, frozen=True):
     """The facts around a queued trigger. Caps are None where there are none; the rest are ids of live triggers."""
 
     now: datetime

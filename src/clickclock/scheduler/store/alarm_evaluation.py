@@ -6,11 +6,11 @@ replicas which notice the same open it once; who was not told that an alarm open
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
+import msgspec
 import sqlalchemy as sa
 
 from clickclock.foundation.ids import new_id
@@ -45,8 +45,7 @@ _SKIPS = sa.select(_t.trigger_id, _t.skip_reason, _t.upstream).where(
 _SILENCES = sa.select(silence).where(silence.c.until > sa.bindparam("now", type_=silence.c.until.type))
 
 
-@dataclass(frozen=True, slots=True)
-class Noticed:
+class Noticed(msgspec.Struct, frozen=True):
     """Something that opens an alarm, or that happens again while it is open."""
 
     kind: AlarmKind

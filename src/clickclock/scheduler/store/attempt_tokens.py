@@ -5,9 +5,9 @@ token's end, whoever ends it and however; handing an attempt over again may give
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
+import msgspec
 import sqlalchemy as sa
 
 from clickclock.foundation.permission import Role
@@ -23,8 +23,7 @@ _LIVES = sa.and_(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class AttemptToken:
+class AttemptToken(msgspec.Struct, frozen=True):
     """A token that an attempt gets: its digest, and the role that it has in its job's application."""
 
     sha256: str

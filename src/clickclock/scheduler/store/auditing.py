@@ -12,10 +12,11 @@ import contextlib
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
+import msgspec
 import sqlalchemy as sa
+from msgspec.structs import replace
 from pydantic_core import from_json
 
 from clickclock.foundation.hash_chain import BEGINNING, digest
@@ -52,12 +53,11 @@ _END = "end of its chain"
 """In the notes of a transaction: position and hash of the last record that it wrote."""
 
 
-@dataclass(slots=True)
-class _Open:
+class _Open(msgspec.Struct):
     """An act whose transaction is under way, and what it has changed so far."""
 
     act: Act
-    changed: list[dict[str, Any]] = field(default_factory=list)
+    changed: list[dict[str, Any]] = msgspec.field(default_factory=list)
 
 
 _ACT: ContextVar[Act | None] = ContextVar("act", default=None)

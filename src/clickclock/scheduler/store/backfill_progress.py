@@ -7,11 +7,11 @@ costs the same, however long its backfill is, for live triggers wait for its end
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import islice
 from typing import Any
 
+import msgspec
 import sqlalchemy as sa
 
 from clickclock.foundation.errors import Invalid
@@ -49,8 +49,7 @@ _t = job_trigger.c
 _b = backfill.c
 
 
-@dataclass(frozen=True, slots=True)
-class Led:
+class Led(msgspec.Struct, frozen=True):
     """What one step did, and what there is left to do.
 
     `settled` times were looked at, and `triggers` made of them. `running` backfills are not over: `blocked` ones wait

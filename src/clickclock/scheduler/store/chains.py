@@ -7,10 +7,10 @@ replicas: whoever concludes last is read after all others were concluded.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+import msgspec
 import sqlalchemy as sa
 
 from clickclock.foundation.errors import Invalid
@@ -44,8 +44,7 @@ _FOLLOWED = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Told:
+class Told(msgspec.Struct, frozen=True):
     """What one round did. `last` is where to go on; `fires`: something may start; `skips`: others may depend on it."""
 
     seen: int
@@ -54,8 +53,7 @@ class Told:
     last: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _New:
+class _New(msgspec.Struct, frozen=True):
     """A trigger that a dependent is to get in a run."""
 
     job: Key
@@ -70,14 +68,13 @@ class _New:
     skipped_through: datetime | None = None
 
 
-@dataclass(slots=True)
-class _Round:
+class _Round(msgspec.Struct):
     """What one transaction is going to write."""
 
-    followed: dict[str, Run] = field(default_factory=dict)
+    followed: dict[str, Run] = msgspec.field(default_factory=dict)
     """Ended triggers, with their runs: by these they are found when other upstreams end, whatever their schedule."""
-    new: dict[tuple[Key, str], _New] = field(default_factory=dict)
-    settled: dict[str, Verdict] = field(default_factory=dict)
+    new: dict[tuple[Key, str], _New] = msgspec.field(default_factory=dict)
+    settled: dict[str, Verdict] = msgspec.field(default_factory=dict)
 
 
 class Chains:

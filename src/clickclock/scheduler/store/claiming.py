@@ -5,10 +5,10 @@ over live attempts in the same transaction; an attempt's number grows with each 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+import msgspec
 import sqlalchemy as sa
 
 from clickclock.foundation import trace_context
@@ -46,8 +46,7 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Claimed:
+class Claimed(msgspec.Struct, frozen=True):
     """Attempts that are now ours to start, those that cannot be started, and when the next one is ready."""
 
     launches: tuple[Launch, ...]

@@ -4,10 +4,10 @@ Never judges: `trigger.conclude` does. Invariant: an attempt that is no longer o
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
 import sqlalchemy as sa
+from msgspec.structs import replace
 
 from clickclock.scheduler.insight.statistics import FAILURES
 from clickclock.scheduler.jobs.retry import RetryRule

@@ -6,10 +6,10 @@ was when the plan was made, or nothing is written; nothing that is past fires.
 
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+import msgspec
 import sqlalchemy as sa
 from pydantic_core import from_json
 from sqlalchemy.dialects import postgresql
@@ -36,8 +36,7 @@ from clickclock.scheduler.times.schedule import Schedule, upcoming
 USERS_TOLD = 10
 
 
-@dataclass(frozen=True, slots=True)
-class _Table:
+class _Table(msgspec.Struct, frozen=True):
     """Where one kind is kept: its key's columns, columns that are no part of the definition, how a row is made."""
 
     table: sa.Table

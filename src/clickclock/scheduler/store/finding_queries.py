@@ -6,10 +6,10 @@ only when there is a sign of trouble.
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+import msgspec
 import sqlalchemy as sa
 
 from clickclock.scheduler.insight.alarm import AlarmKind
@@ -29,16 +29,14 @@ STARTING_MAX = 10_000
 _t, _a = job_trigger.c, alarm.c
 
 
-@dataclass(frozen=True, slots=True)
-class Some:
+class Some(msgspec.Struct, frozen=True):
     """How many, and the ids of the first few."""
 
     count: int = 0
     ids: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Queued:
+class Queued(msgspec.Struct, frozen=True):
     """A trigger that waits, for which cluster (empty: whichever is the default) and which node, if it must be one."""
 
     trigger_id: str
@@ -46,8 +44,7 @@ class Queued:
     node: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Survey:
+class Survey(msgspec.Struct, frozen=True):
     """The result of one look."""
 
     overdue: Some

@@ -9,10 +9,10 @@ because its time has a row already, is not started; ahead of its time, what is t
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+import msgspec
 import sqlalchemy as sa
 
 from clickclock.foundation.errors import Invalid
@@ -52,8 +52,7 @@ _TAKE = Inserting(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Taker:
+class Taker(msgspec.Struct, frozen=True):
     """A replica that starts what it plans, in the slots of its default cluster; `most` in one transaction."""
 
     cluster: str

@@ -6,10 +6,10 @@ A target hears of one alarm in order: its end waits until its opening was sent, 
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+import msgspec
 import sqlalchemy as sa
 
 from clickclock.scheduler.access.audit import Resource
@@ -36,8 +36,7 @@ _IS_NEXT = sa.not_(
 """Of its alarm, for its target."""
 
 
-@dataclass(frozen=True, slots=True)
-class Parcel:
+class Parcel(msgspec.Struct, frozen=True):
     """A notification that is ours to send. `tries` counts the one that is to come."""
 
     notification_id: str

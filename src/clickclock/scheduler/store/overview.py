@@ -5,11 +5,11 @@ Never writes. Invariant: each question is answered from an index, in a bounded n
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+import msgspec
 import sqlalchemy as sa
 
 from clickclock.scheduler.jobs.trigger import LIVE, SkipReason, State
@@ -36,8 +36,7 @@ _SHOWN = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
+class Standing(msgspec.Struct, frozen=True):
     """Where a job stands: columns of its row, its pulse, and its newest triggers, newest first."""
 
     job: Any

@@ -8,10 +8,10 @@ that is planned ahead is taken, or left as it is.
 import contextlib
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import msgspec
 import sqlalchemy as sa
 
 from clickclock.foundation.ids import new_id
@@ -41,8 +41,7 @@ from clickclock.scheduler.times.schedule import Circumstances, Decision, Fire, O
 _t = job_trigger.c
 
 
-@dataclass(frozen=True, slots=True)
-class Due:
+class Due(msgspec.Struct, frozen=True):
     """A claimed schedule, with all that the decision about it needs."""
 
     schedule_id: str
@@ -53,8 +52,7 @@ class Due:
     facts: Circumstances
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(msgspec.Struct, frozen=True):
     """The span to plan ahead: after `after`, because all before was looked at already, and until `until`.
 
     Without `until` nothing is, and it is only asked what comes after.
@@ -64,8 +62,7 @@ class Span:
     until: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Planned:
+class Planned(msgspec.Struct, frozen=True):
     """What one planning transaction did; `faults` are schedules that failed.
 
     `next_due` is when to look again, unless as many were `claimed` as were asked for: then there may be more now.
@@ -176,16 +173,15 @@ _SKIP = _insert(
 )
 
 
-@dataclass(slots=True)
-class _Batch:
+class _Batch(msgspec.Struct):
     """What one transaction is going to write."""
 
     taking: Taking
-    fires: list[dict[str, Any]] = field(default_factory=list)
-    skips: list[dict[str, Any]] = field(default_factory=list)
-    advances: list[dict[str, Any]] = field(default_factory=list)
-    replaced: list[str] = field(default_factory=list)
-    faults: list[tuple[str, Exception]] = field(default_factory=list)
+    fires: list[dict[str, Any]] = msgspec.field(default_factory=list)
+    skips: list[dict[str, Any]] = msgspec.field(default_factory=list)
+    advances: list[dict[str, Any]] = msgspec.field(default_factory=list)
+    replaced: list[str] = msgspec.field(default_factory=list)
+    faults: list[tuple[str, Exception]] = msgspec.field(default_factory=list)
 
     def add(self, row: Any, planned: Schedule, decision: Decision, now: datetime) -> None:
         """All of a decision, or, if its job no longer takes the schedule's parameters, nothing."""

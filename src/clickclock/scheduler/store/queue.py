@@ -6,10 +6,10 @@ if they moved on.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+import msgspec
 import sqlalchemy as sa
 
 from clickclock.scheduler.jobs.image_mapping import ImageMapping
@@ -48,8 +48,7 @@ from clickclock.scheduler.times.schedule import Decision
 _t = job_trigger.c
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
+class Held(msgspec.Struct, frozen=True):
     """A live attempt as the store knows it."""
 
     name: str
@@ -61,8 +60,7 @@ class Held:
     grace_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class Edited:
+class Edited(msgspec.Struct, frozen=True):
     """The changed thing: one of these, or, without any, all."""
 
     schedule_id: str | None = None

@@ -5,10 +5,10 @@ name it, so that a heartbeat is one write however many attempts run.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+import msgspec
 import sqlalchemy as sa
 
 from clickclock.scheduler.store.database import Database
@@ -30,8 +30,7 @@ TOLD_FOR = timedelta(minutes=10)
 """How long a silent replica is reported, even if nothing waits for it any more."""
 
 
-@dataclass(frozen=True, slots=True)
-class Heartbeat:
+class Heartbeat(msgspec.Struct, frozen=True):
     """What a replica says of itself."""
 
     replica_id: str
@@ -49,8 +48,7 @@ class Heartbeat:
     """Where the other replicas reach its API; None of those that do not say."""
 
 
-@dataclass(frozen=True, slots=True)
-class LastBeat:
+class LastBeat(msgspec.Struct, frozen=True):
     """When a replica was heard last."""
 
     heartbeat_at: datetime
@@ -59,8 +57,7 @@ class LastBeat:
     """Clusters of it whose attempts others can go on with."""
 
 
-@dataclass(frozen=True, slots=True)
-class Census:
+class Census(msgspec.Struct, frozen=True):
     """Counts of the store."""
 
     jobs: int
@@ -77,7 +74,7 @@ class Replicas:
 
     async def beat(self, beat: Heartbeat) -> None:
         """Renew the lease."""
-        row = {name: getattr(beat, name) for name in Heartbeat.__slots__}
+        row = {name: getattr(beat, name) for name in Heartbeat.__struct_fields__}
 
         def work(connection: sa.Connection) -> None:
             statement = upsert(connection, replica).values(row)
@@ -123,7 +120,7 @@ class Replicas:
             .order_by(replica.c.heartbeat_at)
         )
         rows = [dict(row._mapping) for row in await self._database.read(lambda c: c.execute(query).all())]
-        return [(Heartbeat(**{name: row[name] for name in Heartbeat.__slots__}), row["held"]) for row in rows]
+        return [(Heartbeat(**{name: row[name] for name in Heartbeat.__struct_fields__}), row["held"]) for row in rows]
 
     async def last_beats(self, now: datetime) -> dict[str, LastBeat]:
         """When each replica was heard last; those that were not for an hour are left out."""

@@ -5,10 +5,10 @@ the high-water mark behind the present, so nothing that is past can fire.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+import msgspec
 import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
@@ -39,8 +39,7 @@ ROWS_PER_INSERT = 1000
 """So that ten thousand schedules in one request do not stand in memory as rows, too."""
 
 
-@dataclass(frozen=True, slots=True)
-class NewSchedule:
+class NewSchedule(msgspec.Struct, frozen=True):
     """A schedule that is to be written, with its id and, of a new one, the first time it waits for."""
 
     schedule: Schedule

@@ -6,10 +6,10 @@ schedules of its own, if all its upstreams have it.
 """
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+import msgspec
 import sqlalchemy as sa
 
 from clickclock.foundation.errors import Invalid
@@ -28,8 +28,7 @@ COLUMNS = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(msgspec.Struct, frozen=True):
     """What triggers of several jobs have in common: a nominal time, or the call that began it (then `members`)."""
 
     run_id: str
@@ -37,11 +36,10 @@ class Run:
     members: frozenset[Key] = frozenset()
 
 
-@dataclass(slots=True)
-class InRun:
+class InRun(msgspec.Struct):
     """One job in one run: its triggers by id, if it has schedules, and if one of them has yet to get there."""
 
-    rows: dict[str, Any] = field(default_factory=dict)
+    rows: dict[str, Any] = msgspec.field(default_factory=dict)
     has_schedule: bool = False
     is_scheduled: bool = False
 

@@ -8,10 +8,11 @@ get a notification again, under the same id, and never with another body; no err
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, Protocol
+
+import msgspec
 
 from clickclock.foundation.errors import Transient
 
@@ -41,8 +42,7 @@ class Target(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class MailServer:
+class MailServer(msgspec.Struct, frozen=True):
     """Where mail is handed in, and who it is from: the table `[smtp]`."""
 
     host: str

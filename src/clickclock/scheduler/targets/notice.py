@@ -10,8 +10,9 @@ title, move a cursor, or turn the direction of a text; a text that is too long e
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Literal
+
+import msgspec
 
 _PREFIXES = {"clickclock.alarm.opened": "", "clickclock.alarm.resolved": "resolved: "}
 _FACTS = (
@@ -23,8 +24,7 @@ _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028\u2029\u202a
 _URGENT = frozenset({"failure", "missed"})
 
 
-@dataclass(frozen=True, slots=True)
-class Notice:
+class Notice(msgspec.Struct, frozen=True):
     """What people are to read. `key` is the same for an alarm's opening and its end."""
 
     state: Literal["opened", "resolved", "other"]

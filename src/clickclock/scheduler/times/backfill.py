@@ -8,10 +8,10 @@ backfill was made, oldest first; how many there are is counted before anything r
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+import msgspec
 from pydantic import Field
 
 from clickclock.foundation.errors import Fault, Invalid
@@ -100,8 +100,7 @@ class DryRun(Record):
     times: list[Instant] = Field(description="The first 100 of the times.", examples=[["2026-11-20T02:00:00.000Z"]])
 
 
-@dataclass(frozen=True, slots=True)
-class Counted:
+class Counted(msgspec.Struct, frozen=True):
     """How many times a range has, and the first of them."""
 
     total: int

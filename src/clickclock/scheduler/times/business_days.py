@@ -10,11 +10,11 @@ it is not, whatever the time; a calendar has at least one business day.
 
 from calendar import monthrange
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import date, timedelta
 from enum import StrEnum
 from zoneinfo import ZoneInfo
 
+import msgspec
 from pydantic import Field
 
 from clickclock.foundation.errors import Fault, Invalid
@@ -48,8 +48,7 @@ class CalendarRule(StrEnum):
     LAST_BUSINESS_DAY = "lastBusinessDay"
 
 
-@dataclass(frozen=True, slots=True)
-class Days:
+class Days(msgspec.Struct, frozen=True):
     """The days on which a schedule may run, as one calendar and one rule say; `zone` is where they begin and end."""
 
     calendar_name: str

@@ -12,9 +12,10 @@ that a schedule's first run has a time before it, too.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
+
+from msgspec.structs import replace
 
 from clickclock.foundation.instant import MILLISECOND
 from clickclock.scheduler.jobs.template_values import NO_SCHEDULE, Cadence

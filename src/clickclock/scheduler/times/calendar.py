@@ -16,12 +16,13 @@ a timetable never changes.
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from enum import StrEnum
 from functools import lru_cache
 from typing import NamedTuple, Protocol
 from zoneinfo import ZoneInfo
+
+import msgspec
 
 from clickclock.foundation.errors import Fault, Invalid, collect
 from clickclock.foundation.zone import zone_named
@@ -90,8 +91,7 @@ class ScheduleKind(StrEnum):
     RRULE = "rrule"
 
 
-@dataclass(frozen=True, slots=True)
-class Occurrence:
+class Occurrence(msgspec.Struct, frozen=True):
     """One nominal time: `at` in UTC, `local` in the schedule's zone (both aware).
 
     `note` is a sentence where daylight saving moved, dropped or chose it. With a `skip_reason` (`DST_GAP`,
@@ -112,8 +112,7 @@ class Source(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Every:
+class Every(msgspec.Struct, frozen=True):
     """`first`, and every `period` of elapsed time after it, each at the beginning of its millisecond."""
 
     first: datetime
@@ -126,8 +125,7 @@ class Every:
         return Moment(at if at > instant else _whole_ms(self.first + (count + 1) * self.period))
 
 
-@dataclass(frozen=True, slots=True)
-class At:
+class At(msgspec.Struct, frozen=True):
     """One instant."""
 
     instant: datetime
@@ -136,8 +134,7 @@ class At:
         return Moment(self.instant) if instant < self.instant else None
 
 
-@dataclass(frozen=True, slots=True)
-class Timetable:
+class Timetable(msgspec.Struct, frozen=True):
     """All times of one schedule, from `start_at` to `end_at` (both inclusive). Made by `timetable`."""
 
     source: Source

@@ -12,10 +12,10 @@ datetime.datetime(2026, 11, 23, 2, 30)
 import re
 from calendar import monthrange
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from functools import lru_cache
 
+import msgspec
 from cronsim.cronsim import CronSim, Field
 
 from clickclock.foundation.errors import Fault, Invalid
@@ -86,8 +86,7 @@ def _nearest_weekday(day: int, first_weekday: int, length: int) -> int:
     return day
 
 
-@dataclass(frozen=True, slots=True)
-class Days:
+class Days(msgspec.Struct, frozen=True):
     """Which days of a month match. Weekdays count from Monday = 0; bit n of `numbers` is day n."""
 
     numbers: int
@@ -134,8 +133,7 @@ class Days:
         return bits
 
 
-@dataclass(frozen=True, slots=True)
-class CronTimes:
+class CronTimes(msgspec.Struct, frozen=True):
     """The wall-clock times of one cron line. Bit n of a field is its value n."""
 
     seconds: int

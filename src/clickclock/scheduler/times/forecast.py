@@ -15,10 +15,11 @@ and jitter are in it.
 import heapq
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import NamedTuple
+
+import msgspec
 
 from clickclock.foundation.errors import Invalid
 from clickclock.scheduler.jobs.trigger import SkipReason
@@ -27,8 +28,7 @@ from clickclock.scheduler.times.calendar import Occurrence
 from clickclock.scheduler.times.schedule import Schedule, due_at
 
 
-@dataclass(frozen=True, slots=True)
-class Coming:
+class Coming(msgspec.Struct, frozen=True):
     """A schedule that has times to come. `skip_reason`: all of them are skipped as things stand."""
 
     schedule_id: str

@@ -14,10 +14,12 @@ datetime.datetime(2026, 5, 29, 17, 0)
 from bisect import bisect_right
 from calendar import isleap, monthrange
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from datetime import date, datetime, time, timedelta
 from enum import IntEnum
 from itertools import islice
+
+import msgspec
+from msgspec.structs import replace
 
 _TICK = timedelta(microseconds=1)
 _LAST = datetime.combine(date(8999, 12, 31), time(23, 59, 59))
@@ -47,8 +49,7 @@ STEPS_COUNTED = 200_000
 """How far the end of a COUNT is looked for: 20 steps for each of the 10,000 times that it may have."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(msgspec.Struct, frozen=True):
     """What an RRULE says. Weekdays count from Monday = 0; `by_day` has (n, weekday), n = 0 for every one of them.
 
     What is empty is not said. `until` is a wall-clock time, and is included.
@@ -85,7 +86,7 @@ class Rule:
             by_hour=self.by_hour or ((start.hour,) if self.frequency < Frequency.HOURLY else ()),
             by_minute=self.by_minute or ((start.minute,) if self.frequency < Frequency.MINUTELY else ()),
             by_second=self.by_second or ((start.second,) if self.frequency < Frequency.SECONDLY else ()),
-            **days,  # type: ignore[arg-type] # each of its own kind, by its name
+            **days,
         )
 
 
@@ -291,8 +292,7 @@ def _week(day: date, week_start: int) -> tuple[int, int]:
     return number, number + (last_day - fourth.timetuple().tm_yday) // 7
 
 
-@dataclass(frozen=True, slots=True)
-class Recurrence:
+class Recurrence(msgspec.Struct, frozen=True):
     """The times of a rule without those in `left_out`, and with those in `added` (in their order)."""
 
     rule: RuleTimes | None

@@ -8,12 +8,13 @@ every nominal time that it passes became a fire or a skip; one decision is bound
 'skip'
 """
 
-from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from enum import StrEnum
 from hashlib import blake2b
 from itertools import groupby
 
+import msgspec
+from msgspec.structs import replace
 from pydantic import Field
 
 from clickclock.foundation.ids import EXAMPLE_ID
@@ -150,16 +151,14 @@ class StoredSchedule(Schedule):
     updated_by: str | None = Field(None, description="Who changed it last; null: the service.", examples=["ada"])
 
 
-@dataclass(frozen=True, slots=True)
-class Upcoming:
+class Upcoming(msgspec.Struct, frozen=True):
     """The time that a schedule waits for: nominal, and due (nominal + jitter)."""
 
     nominal: datetime
     due: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class Fire:
+class Fire(msgspec.Struct, frozen=True):
     """A nominal time that becomes a trigger; `serial` ones wait for the schedule's earlier triggers."""
 
     nominal: datetime
@@ -167,8 +166,7 @@ class Fire:
     serial: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Skip:
+class Skip(msgspec.Struct, frozen=True):
     """A nominal time that becomes a row without a run; `count` times up to `through` share the row."""
 
     nominal: datetime
@@ -178,8 +176,7 @@ class Skip:
     through: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Circumstances:
+class Circumstances(msgspec.Struct, frozen=True):
     """What a decision has to know beside the schedule itself."""
 
     now: datetime
@@ -191,8 +188,7 @@ class Circumstances:
     group_resumed_at: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(msgspec.Struct, frozen=True):
     """What becomes of a schedule's due times. `replace`: earlier unfinished triggers are to be stopped."""
 
     fires: tuple[Fire, ...]
@@ -202,8 +198,7 @@ class Decision:
     replace: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Amendment:
+class Amendment(msgspec.Struct, frozen=True):
     """From where a schedule that was changed goes on, and what becomes of the times before."""
 
     high_water: datetime
@@ -229,8 +224,7 @@ def upcoming(schedule: Schedule, schedule_id: str, times: Timetable, after: date
     return Upcoming(occurrence.at, due_at(schedule, schedule_id, times, occurrence.at))
 
 
-@dataclass(frozen=True, slots=True)
-class _Due(Upcoming):
+class _Due(Upcoming, frozen=True):
     occurrence: Occurrence
 
 

@@ -13,11 +13,12 @@ asked; several times in one gap are one moment.
 """
 
 from bisect import bisect_left
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from enum import StrEnum
 from typing import NamedTuple, Protocol
 from zoneinfo import ZoneInfo
+
+import msgspec
 
 CLOCK_CHANGE = timedelta(hours=3)
 """Jumps of this size and more are no daylight saving: the largest of those is two hours (Debian cron's limit too)."""
@@ -55,8 +56,7 @@ class WallTimes(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Once:
+class Once(msgspec.Struct, frozen=True):
     """The wall-clock time of something that happens on one day only."""
 
     wall: datetime
@@ -77,8 +77,7 @@ class Moment(NamedTuple):
     skipped: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Seam:
+class Seam(msgspec.Struct, frozen=True):
     """A jump of a zone's clock: at `at` (aware UTC) it shows `shows`, where it would have shown `due` (both naive).
 
     Walls in [due, shows) never come, or, if `shows` is the earlier one, walls in [shows, due) come twice.
@@ -144,8 +143,7 @@ def _text(wall: datetime) -> str:
     return f"{wall:%H:%M:%S}" if wall.second else f"{wall:%H:%M}"
 
 
-@dataclass(frozen=True, slots=True)
-class WallClock:
+class WallClock(msgspec.Struct, frozen=True):
     """Wall-clock times, read on the clocks of one zone."""
 
     times: WallTimes

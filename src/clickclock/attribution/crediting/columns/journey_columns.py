@@ -17,9 +17,9 @@ process.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -50,8 +50,7 @@ TOUCHED: Final = -1
 Numbers: TypeAlias = NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Columns:
+class Columns(msgspec.Struct, frozen=True, eq=False):
     """Clicks and orders of whole persons, sorted by (person, time_ms, is_order, strength, received_us, id)."""
 
     person: Numbers
@@ -73,8 +72,7 @@ class Columns:
     """The ids of the clicks in some rows. Asked only for equal ones that were received in the same microsecond."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class JourneyRows:
+class JourneyRows(msgspec.Struct, frozen=True, eq=False):
     """A row for each order and touchpoint, in time order; for an order without touchpoints, one of place 0.
 
     The rows of an order are together, and orders are in the order in which they came.
@@ -90,8 +88,7 @@ class JourneyRows:
     """At place 0 the index in `REASONS`, else `TOUCHED`."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class UnconvertedRows:
+class UnconvertedRows(msgspec.Struct, frozen=True, eq=False):
     """A row for each person and month in which it has touchpoints and no order."""
 
     client: Indexes
@@ -105,16 +102,14 @@ class UnconvertedRows:
     """Their channels in time order, in `Ads.channels`."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Walked:
+class Walked(msgspec.Struct, frozen=True, eq=False):
     """What a walk has found."""
 
     journeys: JourneyRows
     unconverted: UnconvertedRows
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Touchpoints:
+class _Touchpoints(msgspec.Struct, frozen=True, eq=False):
     """The clicks that count, in the order of the rows."""
 
     row: Places
@@ -125,8 +120,7 @@ class _Touchpoints:
     """The place in `Ads`."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Placed:
+class _Placed(msgspec.Struct, frozen=True, eq=False):
     """The orders, in the order of the rows."""
 
     person: Numbers

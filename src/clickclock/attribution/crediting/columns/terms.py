@@ -10,10 +10,10 @@ Never decides what becomes of a click. Invariant: what a column says of an ad or
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 from zoneinfo import ZoneInfo
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -27,8 +27,7 @@ Indexes: TypeAlias = NDArray[np.integer]
 """Of clients, channels or sellers, in the lists that name them."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Ads:
+class Ads(msgspec.Struct, frozen=True, eq=False):
     """What the codes of ads stand for."""
 
     ad: Numbers
@@ -51,8 +50,7 @@ class Ads:
         return found
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Orders:
+class Orders(msgspec.Struct, frozen=True, eq=False):
     """Facts about all orders."""
 
     client: Indexes
@@ -65,8 +63,7 @@ class Orders:
     """In `Ads.sellers`."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Terms:
+class Terms(msgspec.Struct, frozen=True, eq=False):
     """What the policies say: of each ad, or of each client."""
 
     ads: Ads

@@ -9,10 +9,10 @@ number, and a number stands for one path.
 ([0, 2, 4], [1, 0, 0], [0, 1, 3], [0, 0, 1])
 """
 
-from dataclasses import dataclass
 from itertools import count
 from typing import Any, Final, TypeAlias
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -26,8 +26,7 @@ MONTHS_MAX: Final = 1 << 20
 Numbers: TypeAlias = NDArray[np.integer[Any]]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Paths:
+class Paths(msgspec.Struct, frozen=True, eq=False):
     """The paths, one for each person and month."""
 
     first: Places

@@ -9,10 +9,11 @@ stands in its labels.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from signal import SIGKILL
 from typing import Any
+
+import msgspec
 
 from clickclock.scheduler.executors.container.options import ContainerOptions
 from clickclock.scheduler.jobs.launch import Launch
@@ -97,8 +98,7 @@ def instant(text: str) -> datetime | None:
     return exact.replace(microsecond=int(fraction[1].ljust(3, "0")) * 1000 if fraction else 0)
 
 
-@dataclass(frozen=True, slots=True)
-class Circumstances:
+class Circumstances(msgspec.Struct, frozen=True):
     """What the engine does not know of an exit: who asked for it, and what was printed first."""
 
     asked: ExitKind | None

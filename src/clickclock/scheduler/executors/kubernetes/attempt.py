@@ -12,8 +12,9 @@ import asyncio
 import contextlib
 import logging
 import random
-from dataclasses import replace
 from datetime import datetime, timedelta
+
+from msgspec.structs import replace
 
 from clickclock.scheduler.executors import Launch, Sighting
 from clickclock.scheduler.executors.kubernetes import verdict

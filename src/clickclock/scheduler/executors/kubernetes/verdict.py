@@ -10,9 +10,10 @@ True
 import json
 import signal
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
+
+import msgspec
 
 from clickclock.foundation.record import rfc3339
 from clickclock.scheduler.executors.kubernetes.manifest import (
@@ -59,8 +60,7 @@ _SIGNAL_CODES = 128
 _SECOND = timedelta(seconds=1)
 
 
-@dataclass(frozen=True, slots=True)
-class Ending:
+class Ending(msgspec.Struct, frozen=True):
     """We ended the attempt: as what, when, and what there is to say. Kept on the Job, so that a restart knows."""
 
     kind: ExitKind
@@ -79,16 +79,14 @@ class Ending:
         return Ending(ExitKind(said["kind"]), datetime.fromisoformat(said["at"]), said["message"])
 
 
-@dataclass(frozen=True, slots=True)
-class Trouble:
+class Trouble(msgspec.Struct, frozen=True):
     """Why a pod does not begin, in the cluster's own words; `is_hopeless` when waiting cannot help."""
 
     message: str
     is_hopeless: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
+class Standing(msgspec.Struct, frozen=True):
     """Where an attempt stands. Times are the cluster's, in whole seconds."""
 
     node: str = ""
