@@ -34,7 +34,7 @@ _EMPTIED = ("answers", "run")
 """Those that are emptied when they are used again."""
 _SIGNS = ("lock", "collectors-lock", "lake-lock", "run-lock", "node", "clickclock.db")
 """Files by which a folder is known to be a data folder already: each command that writes makes one of them."""
-_NO_LINKS = (*_EMPTIED, *_SIGNS, "address-salt", "installation", "last-heard", ORDER_TOKENS)
+_NO_LINKS = (*_EMPTIED, *_SIGNS, "audit-lock", "address-salt", "installation", "last-heard", ORDER_TOKENS)
 """What we write or delete by its name. A link in such a place would have it done elsewhere."""
 _NOT_FOR_TABLES = re.compile(r"%[0-9A-Fa-f]{2}|[\x00-\x1f\x7f\\]")
 """What delta-rs takes for something else in the path of a table: nothing is found again, or nothing can be made."""

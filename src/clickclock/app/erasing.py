@@ -1,7 +1,8 @@
 """Erasure and retention: an `Eraser` or a `Retainer` made from the configuration, and run alone with the lake.
 
 Never listens anywhere and starts nothing. Invariants: whoever erases or retains is the only one of this machine that
-writes the lake or imports; what is interrupted is on the docket, and the next call does it first.
+writes the lake or imports; the audit trail has an erasure before it begins; what is interrupted is on the docket, and
+the next call does it first.
 
 >>> erase(config, None)   # doctest: +SKIP
 []
@@ -18,6 +19,7 @@ from clickclock.app.exporting import folder_of
 from clickclock.app.importing import SLOT
 from clickclock.app.lake import compactor_of, docket_of, found_lake
 from clickclock.app.lake_lock import alone
+from clickclock.app.trail import record
 from clickclock.attribution.agents.eraser import Eraser, Waiting
 from clickclock.attribution.agents.retainer import Retainer, Retention
 from clickclock.attribution.erasing.erasure import Erasure, Identifier
@@ -28,6 +30,7 @@ from clickclock.attribution.journal import held, is_taken
 from clickclock.foundation.clock import SystemClock
 from clickclock.foundation.config import Config
 from clickclock.foundation.ids import new_id
+from clickclock.scheduler.access.audit import Resource
 
 POLL_S = 0.2
 """How often it is looked whether a segment has been sealed."""
@@ -55,6 +58,7 @@ def erase(
         )
         made = asyncio.run(_finish(eraser, config.segment_age_s))
         if asked is not None:
+            record(config, "attribution erase", Resource.ERASURE, client_id)
             erasure = Erasure(
                 id=new_id().replace("-", ""),
                 client_id=client_id,

@@ -14,12 +14,14 @@ from clickclock.app.accounts import policies_of
 from clickclock.app.data_folder import make_data_dir
 from clickclock.app.lake import docket_of, found_lake
 from clickclock.app.lake_lock import among_others
+from clickclock.app.trail import record
 from clickclock.attribution.agents.exporter import Exported, Exporter, Wanted
 from clickclock.attribution.files.outbox import Outbox
 from clickclock.attribution.lake import Lake
 from clickclock.attribution.uploads.upload import Network
 from clickclock.foundation.clock import SystemClock
 from clickclock.foundation.config import Config
+from clickclock.scheduler.access.audit import Resource
 
 
 def export(
@@ -37,6 +39,7 @@ def export(
     chosen = tuple(map(Network, networks)) or tuple(Network)
     clients = None if client_id is None else (client_id,)
     wanted = Wanted(model or config.upload_model, chosen, clients, conversion_name or config.google_conversion_name)
+    record(config, "attribution export", Resource.EXPORT, "/".join(filter(None, ("conversions", client_id))))
     with among_others(config, is_private=output is None), docket_of(config).explaining():
         return exporter_of(config, lake, output).step(wanted)
 

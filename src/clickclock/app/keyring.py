@@ -10,23 +10,19 @@ import asyncio
 import json
 import logging
 import os
-import pwd
-import socket
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from clickclock.app.clusters import LOCAL
-from clickclock.app.data_folder import expect_data_dir, make_data_dir
-from clickclock.app.membership import open_store
+from clickclock.app.data_folder import make_data_dir
 from clickclock.app.peer import Peers
+from clickclock.app.trail import act_on_host, open_on_host
 from clickclock.foundation.access import Mode
 from clickclock.foundation.bearer import ADMIN_TOKEN, digest
 from clickclock.foundation.clock import SystemClock
 from clickclock.foundation.config import Config
 from clickclock.foundation.permission import Permission, Role
 from clickclock.scheduler.access.access_token import NewToken, Token, TokenGrant
-from clickclock.scheduler.access.audit import Act
 from clickclock.scheduler.agents.authenticator import mint
 from clickclock.scheduler.api.token import BODY
 from clickclock.scheduler.errors import TokenIsRevoked, TokenNotFound
@@ -71,7 +67,7 @@ class Keyring:
         filters = {} if name is None else {"name": name}
 
         async def work() -> list[Token]:
-            store = await self._open()
+            store = await open_on_host(self._config)
             try:
                 return await store.tokens.find(filters, None, LISTED_MAX)
             finally:
@@ -81,33 +77,14 @@ class Keyring:
 
     def _ask(self, command: str, ask: Callable[[Store], Awaitable[Token]]) -> Payload:
         async def work() -> Token:
-            store = await self._open()
-            # Of commands at one time each has a chain of its own, and one that gets a number again goes on with its.
-            store.audit.node = f"{socket.gethostname()} command {os.getpid()}"
+            store = await open_on_host(self._config)
             try:
-                with store.audit.by(_act(f"token {command}")):
+                with store.audit.by(act_on_host(f"token {command}", Permission.TOKEN_WRITE)):
                     return await ask(store)
             finally:
                 await store.close()
 
         return {"status": "success", "token": asyncio.run(work()).wire()}
-
-    async def _open(self) -> Store:
-        if self._config.database_url is None:
-            expect_data_dir(self._config.data_dir)
-            return await open_store(self._config, LOCAL)
-        return await Store.open(self._config.store_url, LOCAL)
-
-
-def _act(command: str) -> Act:
-    """A command of the user of this machine who runs it: being able to read the store is all that it proves."""
-    uid = os.getuid()
-    try:
-        user = pwd.getpwuid(uid).pw_name
-    except KeyError:
-        user = str(uid)
-    who = f"{user} on {socket.gethostname()}"
-    return Act(SystemClock().now(), f"clickclock {command}", Permission.TOKEN_WRITE, who, f"host:{uid}", "host")
 
 
 async def keep_admin_token(store: Store, data_dir: Path) -> None:

@@ -11,17 +11,22 @@ from functools import partial
 from pathlib import Path
 
 from clickclock.app.exporting import folder_of
+from clickclock.app.trail import record
 from clickclock.attribution.agents.sender import Destination, Sender, Sent
 from clickclock.attribution.files.export_files import Written, client_name
 from clickclock.attribution.networks import AdNetwork, Google, Meta
 from clickclock.foundation.clock import SystemClock
 from clickclock.foundation.config import Config
 from clickclock.foundation.errors import Invalid
+from clickclock.scheduler.access.audit import Resource
 
 
 def send(config: Config, *, networks: Collection[str] = (), folder: Path | None = None) -> list[Sent]:
     """Send what waits; see `Sender.step`. Raises `Invalid` if nothing is configured."""
-    return sender_of(config, folder).step(networks)
+    sender = sender_of(config, folder)
+    if sender.waiting(networks):
+        record(config, "attribution send", Resource.EXPORT, "conversions")
+    return sender.step(networks)
 
 
 def waiting(config: Config, *, networks: Collection[str] = (), folder: Path | None = None) -> list[Written]:

@@ -57,11 +57,15 @@ def export(
         expect_lake(loaded)
         # Here and not at the top, so that neither the help of other commands nor a mistyped folder waits for it.
         from clickclock.app.lake import found_lake  # noqa: PLC0415 (see the line above)
+        from clickclock.app.trail import record  # noqa: PLC0415 (see the line above)
         from clickclock.attribution.agents.extractor import Format, Wanted, extract  # noqa: PLC0415 (see the line above)
+        from clickclock.scheduler.access.audit import Resource  # noqa: PLC0415 (see the line above)
 
         wanted = Wanted(client_id, _moment(since), _moment(until))
+        lake = found_lake(loaded)
+        record(loaded, "clicks export", Resource.EXPORT, "/".join(filter(None, ("clicks", client_id))))
         with progress("Writing clicks"):
-            count = extract(found_lake(loaded), wanted, Format(as_format), file, raw=raw)
+            count = extract(lake, wanted, Format(as_format), file, raw=raw)
     if output is not None:
         click.echo(f"{counted(count, 'click')} written to {output}.", err=True)
 

@@ -27,7 +27,17 @@ LAKE: Final = "lake"
 _LEFT_OUT: Final = {
     *("answers", "run", "stops", "supervisor", SCRATCH),  # of processes that live now
     ADDRESS_SALT,  # it is to be forgotten, and a restored installation makes one
-    *("lock", "collectors-lock", "lake-lock", "run-lock", "backup-lock", "backup-state.json", "last-heard", LAKE),
+    *(
+        "lock",
+        "collectors-lock",
+        "lake-lock",
+        "run-lock",
+        "audit-lock",
+        "backup-lock",
+        "backup-state.json",
+        "last-heard",
+        LAKE,
+    ),
 }
 _STORE: Final = "clickclock.db"
 _POINTER: Final = "_last_checkpoint"

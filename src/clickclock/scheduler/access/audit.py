@@ -48,6 +48,10 @@ class Resource(StrEnum):
     TOKEN = "token"  # noqa: S105 (the name of a kind)
     SESSION = "session"
     """A browser that signed in or out; its id is the principal's."""
+    EXPORT = "export"
+    """Raw data that leaves the installation by a command: of what kind, its id says."""
+    ERASURE = "erasure"
+    """Data that a command erases; its id is the client's, and never what was erased."""
     AUDIT = "audit"
     REQUEST = "request"
     """A refused attempt: of what, its operation says."""
@@ -104,7 +108,10 @@ class AuditRecord(Record):
     address: str | None = Field(description="The address that the request came from.", examples=["203.0.113.7"])
     request_id: str | None = Field(description="The request, as in the log and in its answer.", examples=[EXAMPLE_ID])
     operation: str = Field(description="Method and path of the request.", examples=["PUT job"])
-    permission: str = Field(description="The permission that it needs.", examples=["job.write"])
+    permission: str = Field(
+        description="The permission that it needs; `host` for a command that only needs to read the data folder.",
+        examples=["job.write"],
+    )
     resource: str = Field(description="What it is about: `job`, `schedule`, `trigger`, ….", examples=["job"])
     resource_id: str = Field(description="Which of them, by id or name.", examples=["shop/nightly-export"])
     application: str | None = Field(description="Its application.", examples=["shop"])
