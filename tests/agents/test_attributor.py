@@ -498,6 +498,31 @@ def test_other_settings_make_a_full_run_that_says_why(lake: Lake, tmp_path: Path
     assert (list(told["models"]), told["policies"]["default"]["windows"][0]["days"]) == (["first"], 2)
 
 
+def test_campaigns_have_the_names_of_the_table_in_full_runs_and_in_others(lake: Lake, tmp_path: Path) -> None:
+    def called(number: int, who: str, campaign: str) -> Any:
+        return click(number, START_MS, cli_ubid=who, utm_source="news", utm_campaign=campaign)
+
+    load(lake, called(1, "a", "n1"), order(2, "of a", START_MS + HOUR_MS, cli_ubid="a"))
+    before = result_of(lake, tmp_path)
+    names = {"google": {"n1": "First letter", "n2": "Second letter"}, "": {"n3": "Third letter"}}
+    rules = Settings(Policies(Policy(campaign_names=names)), {"last": {}})
+    named = result_of(lake, tmp_path, rules)
+    assert (named.kind, named.why) == (Kind.FULL, "Settings have changed.")
+    others = [(3, "b", "n2"), (5, "c", "n3"), (7, "d", "n4")]
+    for number, who, campaign in others:
+        load(lake, called(number, who, campaign), order(number + 1, f"of {who}", START_MS + HOUR_MS, cli_ubid=who))
+    partial = result_of(lake, tmp_path, rules)
+    assert partial.kind == Kind.INCREMENTAL
+    assert differences(lake, partial, result_of(lake, tmp_path, rules, full=True)) == []
+    assert sorted(rows(lake, partial, CREDITS)["campaign"].to_pylist()) == [
+        "First letter",
+        "Second letter",
+        "Third letter",
+        "n4",
+    ]
+    assert rows(lake, before, CREDITS)["campaign"].to_pylist() == ["n1"]
+
+
 def test_settings_of_a_run_that_died_between_the_ads_and_the_clicks_can_be_taken_back(
     lake: Lake, tmp_path: Path
 ) -> None:

@@ -14,10 +14,12 @@ from zoneinfo import ZoneInfo
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from msgspec import structs
 
 from clickclock.attribution.agents import reporter as reporting
 from clickclock.attribution.agents.lister import Lister
 from clickclock.attribution.agents.reporter import Reporter, write
+from clickclock.attribution.crediting.policy import Policies, Policy
 from clickclock.attribution.engines.duckdb import DuckDB
 from clickclock.attribution.errors import VersionGone
 from clickclock.attribution.lake import COSTS, CREDITS, TOUCHES, Lake, credits_table
@@ -454,6 +456,19 @@ def test_a_cost_meets_the_clicks_of_its_channel_however_it_is_written(filled: Sm
     assert costs["meta", "c-9"] == Decimal("2.00")
     (note,) = [each for each in report.notes if "meet no click" in each]
     assert note.startswith("Costs of these channels meet no click: tv.")
+
+
+def test_a_cost_meets_the_clicks_of_its_campaign_under_the_name_of_both(filled: SmallLake, engine: DuckDB) -> None:
+    at = datetime(2026, 11, 21, tzinfo=UTC)
+    filled.append(
+        COSTS, [cost("Google", 450, "EUR", at=at, campaign="c-1"), cost("google", 50, "EUR", at=at, campaign="2")]
+    )
+    result = filled.lake.results()[-1]
+    rules = Policies(Policy(campaign_names={"google": {"c-1": "Spring", "2": "Spring"}}))
+    filled.lake.publish(structs.replace(result, version=2, settings=json.dumps({"policies": rules.settings})), NOW_MS)
+    report = ask(filled, engine, by="campaign", channel="google", clientId="shop", currency="EUR", figures="cost")
+    costs = {row["campaign"]: row["cost"] for row in report.rows}
+    assert costs["Spring"] == Decimal("5.00")
 
 
 def test_by_model_has_a_row_of_each_model(filled: SmallLake, engine: DuckDB) -> None:

@@ -1,8 +1,8 @@
 """What a short command and a start cost: CPU of `--help` and `job list`, start to ready, memory of an idle scheduler.
 
 `python -m tests.bench start`. `CLICKCLOCK_BENCH_BASE` names the `src` of another commit: then both run in turns, and
-the other one's numbers stand beside ours. Both are compiled first, as an installation is: else the one whose bytecode is
-not kept would be slower by what compiling takes.
+the other one's numbers stand beside ours. Both are compiled first, as an installation is: else the one whose bytecode
+is not kept would be slower by what compiling takes.
 """
 
 import compileall

@@ -542,7 +542,8 @@ def test_a_fingerprint_changes_with_the_rules_that_make_touches(engine: Engine) 
     assert engine.fingerprint(plain) == engine.fingerprint(Policies(by_client={"shop": Policy()}))
     assert engine.fingerprint(plain) == engine.fingerprint(Policies(Policy(clicks_per_person_max=7)))
     others = [Policy(channel_rules=()), Policy(shared_identifiers=("kiosk",))]
-    assert len({engine.fingerprint(rules) for rules in (plain, *map(Policies, others))}) == 3
+    others.append(Policy(campaign_names={"meta": {"7": "seven"}}))
+    assert len({engine.fingerprint(rules) for rules in (plain, *map(Policies, others))}) == 4
     assert engine.fingerprint(plain).startswith(engine.name)
 
 

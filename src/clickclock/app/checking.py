@@ -34,6 +34,7 @@ def check(config: Config) -> None:
         lambda: read_examples(config.examples),
         lambda: _look_at_parts(config),
         lambda: _look_at_models(config),
+        lambda: _look_at_campaigns(config),
         lambda: _look_at_database(config),
         lambda: _look_at_lake(config),
         lambda: _look_at_ports(config),
@@ -148,6 +149,14 @@ def _look_at_models(config: Config) -> None:
         from clickclock.app.models import chosen_models  # noqa: PLC0415 (see `names_models`)
 
         chosen_models(config)
+
+
+def _look_at_campaigns(config: Config) -> None:
+    policies = (config.attribution, *(account.attribution for account in config.accounts))
+    if any(each.campaign_names_file for each in policies) and extras.is_installed(extras.ATTRIBUTION):
+        from clickclock.app.accounts import policies_of  # noqa: PLC0415 (few have such a table)
+
+        policies_of(config)
 
 
 def _look_at_database(config: Config) -> None:

@@ -50,6 +50,9 @@ class PolicyConfig(Settings):
         description="Whether clicks of bots and floods, and clicks that the order followed too soon, are left out.",
     )
     shared_identifiers: tuple[str, ...] | None = Field(None, description="Values that identify nobody, in any case.")
+    campaign_names_file: Path | None = Field(
+        None, description="A table with the columns channel, campaign and name: what reports call a campaign."
+    )
     visitors_per_device_max: int | None = Field(
         None, ge=1, le=50, description="Different `cli_ubid` of one device within the longest window."
     )

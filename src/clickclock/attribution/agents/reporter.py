@@ -201,6 +201,9 @@ class Reporter:
         pairs = zip(costs["client_id"].to_pylist(), costs["channel"].to_pylist(), strict=True)
         names = [channel_of_cost(word, policies.find(client_id).channel_rules) for client_id, word in pairs]
         costs = _replaced(costs, "channel", names)
+        if policies.has_campaign_names:
+            named = policies.named(*(costs[name].to_pylist() for name in ("client_id", "channel", "campaign")))
+            costs = _replaced(costs, "campaign", named)
         costs = costs.group_by([*_COST_KEY, "currency"]).aggregate([("amount_minor", "sum"), ("imported_at", "max")])
         return costs.rename_columns([*_COST_KEY, "currency", "amount_minor", "imported_at"]).select(COSTS.whole.names)
 
@@ -223,7 +226,7 @@ def _with_customer(rows: pa.Table, firsts: pa.Table) -> pa.Table:
 _COST_KEY: Final = ["client_id", "day", "channel", "campaign", "ad_set", "ad"]
 
 
-def _replaced(table: pa.Table, name: str, values: list[str]) -> pa.Table:
+def _replaced(table: pa.Table, name: str, values: Sequence[str | None]) -> pa.Table:
     return table.set_column(table.column_names.index(name), name, pa.array(values, pa.string()))
 
 

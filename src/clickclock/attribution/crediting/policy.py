@@ -155,6 +155,10 @@ class Window(Record):
     days: int = Field(ge=1, le=WINDOW_DAYS_MAX, description="Days from the click to the order, at most.")
 
 
+ANY_CHANNEL: Final = ""
+"""The key of names that campaigns of every channel have."""
+
+
 class Policy(Record):
     """The rules of one client."""
 
@@ -177,6 +181,10 @@ class Policy(Record):
         1000, ge=0, description="Nobody orders sooner after a click, in milliseconds."
     )
 
+    campaign_names: dict[str, dict[str, str]] = Field(
+        {}, description="Names of campaigns, by channel and by what they are called in clicks and costs."
+    )
+
     @field_validator("time_zone")
     @classmethod
     def _refuse_unknown_zones(cls, name: str) -> str:
@@ -190,6 +198,15 @@ class Policy(Record):
     def zone(self) -> ZoneInfo:
         """The time zone."""
         return ZoneInfo(self.time_zone)
+
+    def campaign_name(self, channel: str, campaign: str | None) -> str | None:
+        """What reports call a campaign of this channel."""
+        if campaign is None:
+            return None
+        for names in (self.campaign_names.get(channel), self.campaign_names.get(ANY_CHANNEL)):
+            if names is not None and campaign in names:
+                return names[campaign]
+        return campaign
 
     @property
     def excludes_invalid(self) -> bool:
@@ -225,6 +242,29 @@ class Policies:
     def settings(self) -> dict[str, Any]:
         """All of it, as JSON can say it."""
         return {
-            "default": self.default.model_dump(mode="json"),
-            "clients": {client_id: policy.model_dump(mode="json") for client_id, policy in self.by_client.items()},
+            "default": _said(self.default),
+            "clients": {client_id: _said(policy) for client_id, policy in self.by_client.items()},
         }
+
+    @property
+    def has_campaign_names(self) -> bool:
+        """Whether any client has names for its campaigns."""
+        return any(policy.campaign_names for policy in (self.default, *self.by_client.values()))
+
+    def named(
+        self, clients: Iterable[str], channels: Iterable[str], campaigns: Iterable[str | None]
+    ) -> list[str | None]:
+        """What reports call these campaigns, each of a client and a channel."""
+        rows = zip(clients, channels, campaigns, strict=True)
+        return [self.find(client_id).campaign_name(channel, campaign) for client_id, channel, campaign in rows]
+
+    @property
+    def campaign_names(self) -> dict[str, Any]:
+        """All names, as JSON can say them."""
+        given = {client_id: policy.campaign_names for client_id, policy in self.by_client.items()}
+        return {"default": self.default.campaign_names, "clients": given}
+
+
+def _said(policy: Policy) -> dict[str, Any]:
+    """A policy as JSON can say it. Without names it says none: the results of releases before had no such rule."""
+    return policy.model_dump(mode="json", exclude=set() if policy.campaign_names else {"campaign_names"})

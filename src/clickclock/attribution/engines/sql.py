@@ -7,6 +7,7 @@ Invariant: user agents are judged here, each once and not by an engine, and so a
 True
 """
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
@@ -76,6 +77,8 @@ class SqlEngine(ABC):
         # What an earlier revision's rows lose is in a text of its own: with it in these, to write them takes a second.
         made = [self._text(f"expressions:{name}_of_today", self.dialect, rules).sql for name in ("touches", "ads")]
         made.append(self._text("expressions:cleaned").sql)
+        if rules.has_campaign_names:
+            made.append(json.dumps(rules.campaign_names, sort_keys=True))
         hashed = sha256(SEPARATOR.join((fingerprint(), str(NAMED.to_pydict()), *made)).encode()).hexdigest()[:16]
         return f"{self.name} {self.version} {hashed}"
 

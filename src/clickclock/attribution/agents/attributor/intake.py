@@ -138,7 +138,13 @@ def _ads_of(lake: Lake, engine: Engine, policies: Policies, files: Iterable[Stor
     """The ads of touches, which are of clicks in these files. Most days show few ads that no day before has shown."""
     days = set(map(str, touches[DAY].unique().to_pylist()))
     clicks = lake.addresses(CLICKS.name, [file for file in files if file.partition in days])
-    return engine.ads(clicks, touches["id"].combine_chunks(), policies)
+    ads = engine.ads(clicks, touches["id"].combine_chunks(), policies)
+    if not policies.has_campaign_names:
+        return ads
+    names = policies.named(*(ads[name].to_pylist() for name in ("client_id", "channel", "campaign")))
+    return ads.set_column(
+        ads.column_names.index("campaign"), ads.schema.field("campaign"), pa.array(names, pa.string())
+    )
 
 
 def _days(instants_us: pa.Array) -> pa.Array:
