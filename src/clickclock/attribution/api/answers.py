@@ -33,6 +33,8 @@ REQUEST_ID: Final = b"X-Request-Id: %b\r\n"
 
 _LINES: Final = {int(each): f"HTTP/1.1 {int(each)} {HTTPStatus(int(each)).phrase}\r\n".encode() for each in STATUSES}
 _CELLS: Final = {int(each): cell("clickclock_responses_total", each) for each in STATUSES}
+STAY: Final = b"Strict-Transport-Security: max-age=31536000\r\n"
+"""A browser that was here once never comes without TLS again."""
 FOR_PAGES: Final = b"Access-Control-Allow-Origin: *\r\n"
 """Scripts of any page may read the answer."""
 _BODY: Final = (

@@ -15,7 +15,7 @@ from typing import Final
 
 from clickclock.attribution.agents.collector import Collector, Draft
 from clickclock.attribution.api import description
-from clickclock.attribution.api.answers import FOR_PAGES, JSON, Answer, Answers
+from clickclock.attribution.api.answers import FOR_PAGES, JSON, STAY, Answer, Answers
 from clickclock.attribution.api.head import query_too_long
 from clickclock.attribution.api.health import Health
 from clickclock.attribution.api.limits import Limits
@@ -76,6 +76,8 @@ class Routes:
         near: Callable[[str, bytes], bool],
         tokens: Tokens,
         secrets: Secrets,
+        *,
+        is_tls: bool,
     ) -> None:
         """`metrics` gives the page for Prometheus, `script` is what pages of shops load.
 
@@ -84,9 +86,10 @@ class Routes:
         self.collector = collector
         self.cells = cells
         self.limits = limits
-        self.answers = Answers(0)
+        stay = STAY if is_tls else b""
+        self.answers = Answers(0, FOR_PAGES + stay)
         """For scripts of pages."""
-        self.private = Answers(0, b"")
+        self.private = Answers(0, stay)
         """For everybody else."""
         self._near = near
         self._health = health

@@ -152,7 +152,17 @@ def _shared(
     origins = Origins(setup.trusted_proxies, setup.salt.secret)
     near = partial(origins.is_from, [ip_network(each, strict=False) for each in setup.metrics_from])
     routes = Routes(
-        collector, counters.cells, limits, setup.accounts, health, page, script, near, tokens, setup.secrets
+        collector,
+        counters.cells,
+        limits,
+        setup.accounts,
+        health,
+        page,
+        script,
+        near,
+        tokens,
+        setup.secrets,
+        is_tls=setup.tls is not None,
     )
     shared = Shared(routes, origins)
     shared.tick(loop.time(), setup.clock.now().timestamp())
