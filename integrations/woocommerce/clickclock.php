@@ -28,6 +28,25 @@ const CLICKCLOCK_ATTEMPTS_MAX = 84;
 /** Statuses of WooCommerce that are a sale. All others are not sent, unless the order was sent before. */
 const CLICKCLOCK_SOLD = ['processing', 'completed', 'refunded'];
 
+/** The tag waits for what the visitor says, on this page or on one before. A cached page asks the browser, too. */
+const CLICKCLOCK_CONSENT = <<<'JS'
+(function () {
+  function start(said) {
+    if (window.clickclock) clickclock.start(said);
+  }
+  function look() {
+    if (window.wp_has_consent && wp_has_consent('marketing')) start('granted');
+    else if (/(^|; )wp_consent_marketing=deny/.test(document.cookie)) start('denied');
+  }
+  addEventListener('load', look);
+  document.addEventListener('wp_listen_for_consent_change', function (event) {
+    var said = event.detail.marketing;
+    if (said) start(said === 'allow' ? 'granted' : 'denied');
+  });
+})();
+JS;
+
+add_filter('wp_consent_api_registered_' . plugin_basename(__FILE__), '__return_true');
 add_action('wp_enqueue_scripts', 'clickclock_enqueue');
 add_filter('script_loader_tag', 'clickclock_attributes', 10, 2);
 add_action('woocommerce_after_order_notes', 'clickclock_visitor_field');
@@ -59,7 +78,16 @@ function clickclock_enqueue(): void
 {
     if (!clickclock_missing()) {
         wp_enqueue_script('clickclock', rtrim(CLICKCLOCK_URL, '/') . '/clickclock.js', [], null, ['strategy' => 'async']);
+        if (clickclock_asks_consent()) {
+            wp_add_inline_script('clickclock', CLICKCLOCK_CONSENT, 'before');
+        }
     }
+}
+
+/** Whether the site has a consent banner that speaks by the WP Consent API. */
+function clickclock_asks_consent(): bool
+{
+    return function_exists('wp_has_consent');
 }
 
 function clickclock_attributes(string $tag, string $handle): string
@@ -68,6 +96,9 @@ function clickclock_attributes(string $tag, string $handle): string
         return $tag;
     }
     $attributes = ' data-client-id="' . esc_attr(CLICKCLOCK_CLIENT_ID) . '"';
+    if (clickclock_asks_consent()) {
+        $attributes .= ' data-wait';
+    }
     if ($customer = get_current_user_id()) {
         $attributes .= ' data-customer-id="' . esc_attr((string) $customer) . '"';
     }

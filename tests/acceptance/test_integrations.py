@@ -197,10 +197,32 @@ def test_the_pixel_sends_each_ad_once_and_the_customer(collector: Collector) -> 
     pixel = (FOLDER / "shopify/pixel.js").read_text()
     _node("shopify.js", pixel, json.dumps(events), collector.url)
     click, identified = sorted((_raw(entry) for entry in collector.entries(2)), key=lambda raw: "customer_id" in raw)
-    assert click == f"cli_ubid=v%202&event_time=1795600800000&landing_page=shop.example%2Fsale&client_id=shop-1&{AD}"
+    said = "cli_ubid=v%202&consent=granted&event_time=1795600800000"
+    assert click == f"{said}&landing_page=shop.example%2Fsale&client_id=shop-1&{AD}"
     assert sorted(identified.split("&")) == [
         *("cli_ubid=v%202", "client_id=shop-1", "customer_id=77", "event_time=1795600800000"),
     ]
+
+
+@pytest.mark.needs("npm")
+def test_the_pixel_follows_what_the_visitor_allows(collector: Collector) -> None:
+    collector.forget()
+    location = {"host": "shop.example", "pathname": "/sale", "search": f"?{AD}"}
+    context = {"document": {"location": location}}
+    seen = {"clientId": "v2", "timestamp": "2026-11-25T10:00:00.000Z", "context": context}
+    order = {"data": {"checkout": {"order": {"id": "1", "customer": {"id": "gid://shopify/Customer/77"}}}}}
+    events = [
+        ["visitorConsentCollected", {"customerPrivacy": {"marketingAllowed": False}}],
+        ["page_viewed", seen],
+        ["checkout_completed", {**seen, **order}],
+        ["visitorConsentCollected", {"customerPrivacy": {"marketingAllowed": True}}],
+        ["page_viewed", seen],
+    ]
+    _node("shopify.js", (FOLDER / "shopify/pixel.js").read_text(), json.dumps(events), collector.url)
+    # Both are sent at once, so either may be first.
+    denied, granted = sorted(collector.entries(2), key=lambda entry: "cli_ubid" in _raw(entry))
+    assert (denied.kind, "v2" in _raw(denied), "consent=denied" in _raw(denied)) == (EntryKind.CLICK, False, True)
+    assert _raw(granted).startswith("cli_ubid=v2&consent=granted&")
 
 
 def _wordpress(settings: dict[str, str], **given: Any) -> Any:
@@ -242,6 +264,36 @@ def test_the_plugin_puts_the_tag_on_a_page_and_the_visitor_into_the_order() -> N
     lacking = _wordpress({"CLICKCLOCK_URL": ""}, calls=[["wp_enqueue_scripts"], ["admin_notices"]])["output"]
     assert "define CLICKCLOCK_URL and CLICKCLOCK_CLIENT_ID in wp-config.php" in lacking
     assert "<script" not in lacking
+
+
+@pytest.mark.needs("php", "chromium")
+@pytest.mark.parametrize(
+    ("before", "then", "said"),
+    [
+        ("window.wp_has_consent = () => true", None, "granted"),
+        ("window.wp_has_consent = () => false", {"marketing": "allow"}, "granted"),
+        ("window.wp_has_consent = () => false", {"marketing": "deny"}, "denied"),
+        ("document.cookie = 'wp_consent_marketing=deny'; window.wp_has_consent = () => false", None, "denied"),
+    ],
+)
+def test_the_plugin_waits_for_what_the_banner_of_the_site_is_answered(
+    browser: Browser, before: str, then: dict[str, str] | None, said: str
+) -> None:
+    with listening(SERVED.read_bytes()) as ear:
+        settings = {"CLICKCLOCK_URL": ear.url, "CLICKCLOCK_CLIENT_ID": "shop-1"}
+        tag = _wordpress(settings, has_consent_api=True, calls=[["wp_enqueue_scripts"]])["output"]
+        with shop({"/": f"<p>shop</p><script>{before}</script>{tag}"}) as url:
+            page = browser.new_page()
+            page.goto(f"{url}/?{AD}", wait_until="load")
+            if then is not None:
+                assert page.evaluate("localStorage.length + sessionStorage.length") == 0, "nobody has agreed yet"
+                assert ear.heard == []
+                told = json.dumps({"detail": then})
+                page.evaluate(f"document.dispatchEvent(new CustomEvent('wp_listen_for_consent_change', {told}))")
+            (request,) = ear.wait_for(1)
+            page.close()
+    assert f"&consent={said}&" in f"&{request.query}"
+    assert ("cli_ubid=" in request.query) == (said == "granted")
 
 
 @pytest.mark.needs("php")

@@ -33,6 +33,15 @@ function wp_enqueue_script(string $handle, string $src, array $needs, $version, 
     }
     echo $tag;
 }
+function wp_add_inline_script(string $handle, string $code, string $position): void
+{
+    echo "<script id='$handle-js-$position'>$code</script>";
+}
+function plugin_basename(string $file): string { return basename(dirname($file)) . '/' . basename($file); }
+function __return_true(): bool { return true; }
+if ($given['has_consent_api'] ?? false) {
+    function wp_has_consent(string $category): bool { return false; }
+}
 function as_enqueue_async_action(string $hook, array $arguments, string $group): void
 {
     $GLOBALS['scheduled'][] = [0, $hook, $arguments];
