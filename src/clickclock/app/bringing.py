@@ -11,6 +11,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
@@ -50,17 +51,18 @@ class Choices(msgspec.Struct, frozen=True):
     """Told of more rows that were looked at."""
 
 
-class Brought(msgspec.Struct):
+@dataclass(slots=True)
+class Brought:
     """What was looked at, and what became of it."""
 
-    reports: dict[str, Report] = msgspec.field(default_factory=dict)
+    reports: dict[str, Report] = field(default_factory=dict)
     """By `clicks` and `orders`, where there are such files."""
     costs: CostsReport | None = None
-    left_out: dict[str, dict[str, int]] = msgspec.field(default_factory=dict)
+    left_out: dict[str, dict[str, int]] = field(default_factory=dict)
     """For each file, how many rows were left out, by what they say."""
     currency_conflict: str = ""
     """Why the costs cannot be compared with the orders; empty if they can."""
-    mappings: list[Path] = msgspec.field(default_factory=list)
+    mappings: list[Path] = field(default_factory=list)
     """Where mappings were kept."""
     is_kept: bool = False
 

@@ -8,11 +8,11 @@ False
 """
 
 import resource
+from dataclasses import dataclass
 
-import msgspec
 
-
-class Budget(msgspec.Struct):
+@dataclass(slots=True)
+class Budget:
     """One for each port."""
 
     connections_max: int = 4096

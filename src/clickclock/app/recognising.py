@@ -12,6 +12,7 @@ before a preset.
 import re
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -71,7 +72,8 @@ class Told(msgspec.Struct, frozen=True):
     sheet: str | None = None
 
 
-class Seen(msgspec.Struct):
+@dataclass(slots=True)
+class Seen:
     """One file, and what it was recognised as."""
 
     path: Path
@@ -81,14 +83,14 @@ class Seen(msgspec.Struct):
     """By what: `preset shopify`, `kept mapping`, `our own columns`, `server log`, a guess, or a mapping file's name."""
     mapping: FileMapping | None = None
     grid: Grid | None = None
-    columns: list[dict[str, Any]] = msgspec.field(default_factory=list)
+    columns: list[dict[str, Any]] = field(default_factory=list)
     """For each of our columns the file's, and examples."""
-    ignored: list[str] = msgspec.field(default_factory=list)
-    unknown: list[str] = msgspec.field(default_factory=list)
+    ignored: list[str] = field(default_factory=list)
+    unknown: list[str] = field(default_factory=list)
     """Columns that the mapping does not know, which are ignored, too."""
-    lacks: list[str] = msgspec.field(default_factory=list)
+    lacks: list[str] = field(default_factory=list)
     """What a report will lack."""
-    questions: dict[str, str] = msgspec.field(default_factory=dict)
+    questions: dict[str, str] = field(default_factory=dict)
     """What cannot be known, by the option that says it, with the sentence that asks."""
 
 

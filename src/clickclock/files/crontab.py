@@ -11,6 +11,7 @@ with its line; what has no like here is said in a note.
 
 import re
 import shlex
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any
 from zoneinfo import available_timezones
@@ -58,7 +59,8 @@ class _Entry(msgspec.Struct, frozen=True):
     setting: _Setting
 
 
-class Crontab(msgspec.Struct):
+@dataclass(slots=True)
+class Crontab:
     """What a crontab comes to. `notes` say what is different here, or was left out."""
 
     name: str
@@ -93,7 +95,8 @@ def read_crontab(
     return Crontab(name, {"application": application, "jobs": jobs}, reading.notes, lines)
 
 
-class _Reading(msgspec.Struct):
+@dataclass(slots=True)
+class _Reading:
     """One reading, line by line."""
 
     name: str
@@ -101,10 +104,10 @@ class _Reading(msgspec.Struct):
     setting: _Setting
     home: str | None
     """The zone where cron runs."""
-    entries: list[_Entry] = msgspec.field(default_factory=list)
-    notes: list[str] = msgspec.field(default_factory=list)
-    faults: list[Fault] = msgspec.field(default_factory=list)
-    _comment: list[str] = msgspec.field(default_factory=list)
+    entries: list[_Entry] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    faults: list[Fault] = field(default_factory=list)
+    _comment: list[str] = field(default_factory=list)
 
     def add(self, number: int, line: str) -> None:
         stripped = line.strip()

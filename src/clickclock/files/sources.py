@@ -11,6 +11,7 @@ import os
 import re
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
@@ -32,11 +33,12 @@ class _Source(msgspec.Struct, frozen=True):
     count: int
 
 
-class Sources(msgspec.Struct):
+@dataclass(slots=True)
+class Sources:
     """The documents of several files, in their order."""
 
-    documents: list[Any] = msgspec.field(default_factory=list)
-    _sources: list[_Source] = msgspec.field(default_factory=list)
+    documents: list[Any] = field(default_factory=list)
+    _sources: list[_Source] = field(default_factory=list)
 
     @classmethod
     def read(cls, paths: Sequence[Path]) -> Self:

@@ -15,10 +15,9 @@ retention has cut it.
 import hmac
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
-
-import msgspec
 
 _text_of = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode
 BEGINNING = "0" * 64
@@ -45,7 +44,8 @@ def signature(key: bytes, chain: str, position: int, hash_: str) -> str:
     return hmac.new(key, f"{chain}\n{position}\n{hash_}".encode(), sha256).hexdigest()
 
 
-class Verdict(msgspec.Struct):
+@dataclass(slots=True)
+class Verdict:
     """The finding about one chain; `fault` is about its first break, from its beginning on."""
 
     chain: str

@@ -14,6 +14,7 @@ import contextlib
 import logging
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
 
 import msgspec
 
@@ -48,7 +49,8 @@ class LoopHealth(msgspec.Struct, frozen=True):
         return f"The {self.name} loop has not finished a step for {self.overdue_s:.0f} s: {why}."
 
 
-class _Trouble(msgspec.Struct):
+@dataclass(slots=True)
+class _Trouble:
     """A part that fails: how often by now, why, and until when it rests, on the monotonic clock."""
 
     failures: int

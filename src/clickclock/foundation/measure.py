@@ -14,9 +14,8 @@ clickclock_starts_total{state="failed"} 2
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Final, Literal
-
-import msgspec
 
 MEDIA_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 Kind = Literal["counter", "gauge", "histogram"]
@@ -37,7 +36,8 @@ class _Buckets:
         self.sum += value
 
 
-class Family(msgspec.Struct):
+@dataclass(slots=True)
+class Family:
     """All numbers of one name. `bounds` are a histogram's, in its unit."""
 
     name: str
@@ -45,8 +45,8 @@ class Family(msgspec.Struct):
     meaning: str
     labels: tuple[str, ...] = ()
     bounds: tuple[float, ...] = ()
-    numbers: dict[tuple[str, ...], float] = msgspec.field(default_factory=dict)
-    spreads: dict[tuple[str, ...], _Buckets] = msgspec.field(default_factory=dict)
+    numbers: dict[tuple[str, ...], float] = field(default_factory=dict)
+    spreads: dict[tuple[str, ...], _Buckets] = field(default_factory=dict)
 
     def add(self, count: float, *values: str) -> None:
         """Count."""

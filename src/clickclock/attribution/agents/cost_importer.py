@@ -11,6 +11,7 @@ True
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from datetime import date
 from typing import Any, NamedTuple
 
@@ -43,19 +44,20 @@ class Sum(NamedTuple):
     currency: str
 
 
-class CostsReport(msgspec.Struct):
+@dataclass(slots=True)
+class CostsReport:
     """The counts of one import: rows read, taken and refused."""
 
     rows: int = 0
     others: int = 0
     """Rows that are left out: totals, remarks."""
     faulty: int = 0
-    faulty_rows: list[FaultyRow] = msgspec.field(default_factory=list)
+    faulty_rows: list[FaultyRow] = field(default_factory=list)
     """The first `SHOWN_MAX`."""
-    sums: list[Sum] = msgspec.field(default_factory=list)
-    open_ended: list[str] = msgspec.field(default_factory=list)
+    sums: list[Sum] = field(default_factory=list)
+    open_ended: list[str] = field(default_factory=list)
     """Files whose last row may have been cut."""
-    empty: list[str] = msgspec.field(default_factory=list)
+    empty: list[str] = field(default_factory=list)
     """Files without any row: with a header at most."""
     is_done: bool = False
     """Whether the costs are in the lake."""

@@ -13,6 +13,7 @@ Round(told=[], missed=0, gaps=[])
 import re
 from collections import deque
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
@@ -62,10 +63,11 @@ class Round(msgspec.Struct, frozen=True):
     """A sentence for each place where nobody knows how many are missing."""
 
 
-class _Journal(msgspec.Struct):
+@dataclass(slots=True)
+class _Journal:
     tail: Tail
     place: Place
-    frames: deque[Frame] = msgspec.field(default_factory=deque)
+    frames: deque[Frame] = field(default_factory=deque)
 
 
 class Watcher:

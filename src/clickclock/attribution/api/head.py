@@ -8,9 +8,8 @@ block is told once, with the status it is answered with.
 b'curl'
 """
 
+from dataclasses import dataclass
 from typing import Final
-
-import msgspec
 
 from clickclock.attribution.api.answers import KEPT, OPEN
 from clickclock.attribution.api.limits import Limits
@@ -26,7 +25,8 @@ _PURPOSES: Final = frozenset({b"sec-purpose", b"purpose", b"x-purpose", b"x-moz"
 _IN_ADVANCE: Final = (b"prefetch", b"prerender", b"preview")
 
 
-class Head(msgspec.Struct):
+@dataclass(slots=True)
+class Head:
     """What a header block says."""
 
     agent: bytes = b""

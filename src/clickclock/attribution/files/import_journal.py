@@ -13,10 +13,10 @@ import asyncio
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple
 
-import msgspec
 import pyarrow.compute as pc
 
 from clickclock.attribution.clicks.entry import EntryKind
@@ -57,10 +57,11 @@ class Item(NamedTuple):
     line: bytes
 
 
-class Kept(msgspec.Struct):
+@dataclass(slots=True)
+class Kept:
     """What became of lines."""
 
-    new: Counter[str] = msgspec.field(default_factory=Counter)
+    new: Counter[str] = field(default_factory=Counter)
     """By the table of the lake that they belong to."""
     known: int = 0
     """Those that had been kept before."""

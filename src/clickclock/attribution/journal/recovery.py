@@ -13,9 +13,8 @@ import logging
 import os
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
-
-import msgspec
 
 from clickclock.attribution.errors import JournalTaken
 from clickclock.attribution.journal import frame
@@ -33,7 +32,8 @@ TAKEN_MIN_S = 0.2
 _log = logging.getLogger(__name__)
 
 
-class Recovery(msgspec.Struct):
+@dataclass(slots=True)
+class Recovery:
     """The result of recovery: segments that a crash left, their good bytes and their cut bytes."""
 
     journal_id: bytes
@@ -43,8 +43,8 @@ class Recovery(msgspec.Struct):
     lines: int = 0
     torn_frames: int = 0
     torn_bytes: int = 0
-    damages: list[Damage] = msgspec.field(default_factory=list)
-    empty: list[Path] = msgspec.field(default_factory=list)
+    damages: list[Damage] = field(default_factory=list)
+    empty: list[Path] = field(default_factory=list)
     """Files without a line; to be deleted once there is a segment of a higher number."""
 
 

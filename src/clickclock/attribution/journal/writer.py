@@ -24,10 +24,9 @@ import threading
 import time
 from bisect import bisect_left
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from queue import Empty, SimpleQueue
-
-import msgspec
 
 from clickclock.attribution.errors import JournalFailing
 from clickclock.attribution.journal import frame
@@ -48,7 +47,8 @@ _now_s = time.monotonic
 _log = logging.getLogger(__name__)
 
 
-class Figures(msgspec.Struct):
+@dataclass(slots=True)
+class Figures:
     """Counters since the start.
 
     `bytes` are those of the lines; `sync_s` is what the disk took for all commits, write and sync, and `sync_counts`
@@ -62,9 +62,9 @@ class Figures(msgspec.Struct):
     refused: int = 0
     sealed: int = 0
     sync_s: float = 0.0
-    sync_counts: list[int] = msgspec.field(default_factory=lambda: [0] * (len(SYNC_BUCKETS_S) + 1))
+    sync_counts: list[int] = field(default_factory=lambda: [0] * (len(SYNC_BUCKETS_S) + 1))
     waited_s: float = 0.0
-    waited_counts: list[int] = msgspec.field(default_factory=lambda: [0] * (len(SYNC_BUCKETS_S) + 1))
+    waited_counts: list[int] = field(default_factory=lambda: [0] * (len(SYNC_BUCKETS_S) + 1))
 
 
 class Journal:

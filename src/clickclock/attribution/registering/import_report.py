@@ -10,9 +10,8 @@ rows, the first `SHOWN_MAX` are kept, each with every fault.
 """
 
 from collections import Counter
+from dataclasses import dataclass, field
 from typing import Final
-
-import msgspec
 
 from clickclock.attribution.clicks import click
 from clickclock.attribution.importing.faulty_row import SHOWN_MAX, FaultyRow
@@ -28,7 +27,8 @@ Judged = click.Click | click.Rejection | amendment.Amendment | Identification | 
 """None is an order that is plainly good."""
 
 
-class Report(msgspec.Struct):
+@dataclass(slots=True)
+class Report:
     """What was looked at, what it was judged to be, and what became of it."""
 
     rows: int = 0
@@ -36,32 +36,32 @@ class Report(msgspec.Struct):
     others: int = 0
     """Lines of a log that are of other requests."""
     unreadable: int = 0
-    unreadable_rows: list[FaultyRow] = msgspec.field(default_factory=list)
+    unreadable_rows: list[FaultyRow] = field(default_factory=list)
     """The first `SHOWN_MAX`."""
     accepted: int = 0
     refused: int = 0
-    refused_rows: list[FaultyRow] = msgspec.field(default_factory=list)
+    refused_rows: list[FaultyRow] = field(default_factory=list)
     """Of files, the first `SHOWN_MAX`, each with every fault."""
     left_alone: int = 0
     """Rejections that are never replayed, because the token was wrong or nobody asked for it."""
-    flags: Counter[str] = msgspec.field(default_factory=Counter)
-    reasons: Counter[tuple[str, str]] = msgspec.field(default_factory=Counter)
+    flags: Counter[str] = field(default_factory=Counter)
+    reasons: Counter[tuple[str, str]] = field(default_factory=Counter)
     """Of what was refused, by code and field; a row with two faults counts twice."""
-    kept: Counter[str] = msgspec.field(default_factory=Counter)
+    kept: Counter[str] = field(default_factory=Counter)
     """Entries that are new, by the table of the lake that they belong to."""
     known: int = 0
     """What had been kept before."""
-    open_ended: list[str] = msgspec.field(default_factory=list)
+    open_ended: list[str] = field(default_factory=list)
     """Files whose last row may have been cut."""
-    empty: list[str] = msgspec.field(default_factory=list)
+    empty: list[str] = field(default_factory=list)
     """Files without any row: with a header at most."""
     repeated: int = 0
     """Orders that several rows say alike."""
-    survey: OrderSurvey = msgspec.field(default_factory=OrderSurvey)
+    survey: OrderSurvey = field(default_factory=OrderSurvey)
     """Of orders alone."""
-    conflicts: list[FaultyRow] = msgspec.field(default_factory=list)
+    conflicts: list[FaultyRow] = field(default_factory=list)
     """Orders of which two rows say different things, the first `SHOWN_MAX`."""
-    lost_zeros: list[FaultyRow] = msgspec.field(default_factory=list)
+    lost_zeros: list[FaultyRow] = field(default_factory=list)
     """Of each file with such ids, one that may have lost zeros in front."""
     is_refused: bool = False
     """Whether nothing was kept because of what is unreadable, or contradicts itself."""

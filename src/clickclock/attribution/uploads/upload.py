@@ -11,6 +11,7 @@ again, for networks ignore it.
 
 from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, TypeVar
 
@@ -193,13 +194,14 @@ class Memory:
         return self.last[conversion.key]
 
 
-class Plan(msgspec.Struct):
+@dataclass(slots=True)
+class Plan:
     """What a network is to be told of one client's orders."""
 
-    conversions: list[Upload] = msgspec.field(default_factory=list)
+    conversions: list[Upload] = field(default_factory=list)
     """Without their names."""
-    adjustments: list[Upload] = msgspec.field(default_factory=list)
-    fates: Counter[Fate] = msgspec.field(default_factory=Counter)
+    adjustments: list[Upload] = field(default_factory=list)
+    fates: Counter[Fate] = field(default_factory=Counter)
 
 
 def plan(

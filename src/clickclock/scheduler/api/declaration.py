@@ -7,6 +7,7 @@ unseen.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -142,13 +143,14 @@ _READINGS: Mapping[str, _Reading] = {
 """One for each of `KINDS`."""
 
 
-class _Given(msgspec.Struct):
+@dataclass(slots=True)
+class _Given:
     """Things of every kind as they were given, with their places; and what is wrong with how they are given."""
 
     set_name: str | None
-    items: dict[str, list[dict[str, Any]]] = msgspec.field(default_factory=lambda: {name: [] for name in KINDS})
-    places: dict[str, list[str]] = msgspec.field(default_factory=lambda: {name: [] for name in KINDS})
-    faults: list[Fault] = msgspec.field(default_factory=list)
+    items: dict[str, list[dict[str, Any]]] = field(default_factory=lambda: {name: [] for name in KINDS})
+    places: dict[str, list[str]] = field(default_factory=lambda: {name: [] for name in KINDS})
+    faults: list[Fault] = field(default_factory=list)
 
     def add_document(self, document: Any, prefix: str) -> None:
         """All that one document declares."""

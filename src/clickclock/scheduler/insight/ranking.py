@@ -9,6 +9,7 @@ no ranking; jobs that are equal are in the order of their names.
 
 import heapq
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
@@ -30,20 +31,22 @@ class Rank(StrEnum):
     FAILING = "failing"
 
 
-class Mean(msgspec.Struct):
+@dataclass(slots=True)
+class Mean:
     """What a mean is made of."""
 
     count: int = 0
     sum_ms: float = 0.0
 
 
-class Outline(msgspec.Struct):
+@dataclass(slots=True)
+class Outline:
     """The part of a rollup that rankings go by: a tenth of it, so that thousands are read in no time."""
 
-    states: dict[State, int] = msgspec.field(default_factory=dict)
+    states: dict[State, int] = field(default_factory=dict)
     flaky: int = 0
-    duration: Mean = msgspec.field(default_factory=Mean)
-    lag: Mean = msgspec.field(default_factory=Mean)
+    duration: Mean = field(default_factory=Mean)
+    lag: Mean = field(default_factory=Mean)
 
     @classmethod
     def load(cls, dumped: str) -> "Outline":

@@ -14,6 +14,7 @@ PVLDB 12(12), 2019.
 import math
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import accumulate
 from typing import Final, NamedTuple, Self, TypeVar
@@ -120,14 +121,15 @@ class Ending(msgspec.Struct, frozen=True):
     is_flip: bool = False
 
 
-class Spread(msgspec.Struct):
+@dataclass(slots=True)
+class Spread:
     """How one measure in ms is spread. `min_ms` and `max_ms` are None while `count` is 0."""
 
     count: int = 0
     sum_ms: float = 0.0
     min_ms: float | None = None
     max_ms: float | None = None
-    buckets: dict[int, int] = msgspec.field(default_factory=dict)
+    buckets: dict[int, int] = field(default_factory=dict)
 
     def add(self, value_ms: float) -> None:
         """Count one value; one below 0 (clocks of two machines) counts as 0."""
@@ -148,21 +150,22 @@ class Spread(msgspec.Struct):
         _add_counts(self.buckets, other.buckets)
 
 
-class Rollup(msgspec.Struct):
+@dataclass(slots=True)
+class Rollup:
     """The numbers of some concluded triggers; which ones, a `Key` says."""
 
-    states: dict[State, int] = msgspec.field(default_factory=dict)
+    states: dict[State, int] = field(default_factory=dict)
     retry_count: int = 0
     preemption_count: int = 0
-    duration: Spread = msgspec.field(default_factory=Spread)
-    lag: Spread = msgspec.field(default_factory=Spread)
+    duration: Spread = field(default_factory=Spread)
+    lag: Spread = field(default_factory=Spread)
     cpu_seconds: float = 0.0
     max_memory_bytes: int | None = None
     recovered: int = 0
     flips: int = 0
     flaky: int = 0
-    slowest: list[Peak] = msgspec.field(default_factory=list)
-    latest: list[Peak] = msgspec.field(default_factory=list)
+    slowest: list[Peak] = field(default_factory=list)
+    latest: list[Peak] = field(default_factory=list)
 
     def add(self, ending: Ending) -> None:
         """Count one trigger."""

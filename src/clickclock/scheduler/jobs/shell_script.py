@@ -9,6 +9,7 @@ alike, or that a shell does not expand, is a fault with its line and column, nev
 """
 
 import re
+from dataclasses import dataclass, field
 
 import msgspec
 
@@ -51,21 +52,23 @@ class Found(msgspec.Struct, frozen=True):
         return f"${{{variable}}}" if self.inside in _BARE else f'"${{{variable}}}"'
 
 
-class Script(msgspec.Struct):
+@dataclass(slots=True)
+class Script:
     """The templates and faults of a script. `unclosed` is the place, from 1, of a template that has no end."""
 
-    templates: list[Found] = msgspec.field(default_factory=list)
-    faults: list[str] = msgspec.field(default_factory=list)
+    templates: list[Found] = field(default_factory=list)
+    faults: list[str] = field(default_factory=list)
     unclosed: int | None = None
 
 
-class _Frame(msgspec.Struct):
+@dataclass(slots=True)
+class _Frame:
     """One construct that is open, and where the scanner is in it: whether a word, and a command, begin here."""
 
     kind: str
     begins_word: bool = True
     begins_command: bool = True
-    documents: list[tuple[str, bool, bool]] = msgspec.field(default_factory=list)
+    documents: list[tuple[str, bool, bool]] = field(default_factory=list)
     """Here-documents that come after this line: delimiter, whether tabs are stripped, whether it is quoted."""
 
 

@@ -5,10 +5,10 @@ expected, the attempts that live and the alarms that are open, and never history
 """
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-import msgspec
 import sqlalchemy as sa
 
 from clickclock.foundation.record import rfc3339
@@ -248,14 +248,15 @@ class Alarms:
         await self._database.write(work)
 
 
-class _Seen(msgspec.Struct):
+@dataclass(slots=True)
+class _Seen:
     """The result of a look: alarms to open, open ones that are over, open ones without a notification; old silences."""
 
-    noticed: list[Noticed] = msgspec.field(default_factory=list)
-    pointless: list[Any] = msgspec.field(default_factory=list)
-    early: list[Any] = msgspec.field(default_factory=list)
-    ended: list[Any] = msgspec.field(default_factory=list)
-    untold: list[Any] = msgspec.field(default_factory=list)
+    noticed: list[Noticed] = field(default_factory=list)
+    pointless: list[Any] = field(default_factory=list)
+    early: list[Any] = field(default_factory=list)
+    ended: list[Any] = field(default_factory=list)
+    untold: list[Any] = field(default_factory=list)
     has_expired: bool = False
 
     @property

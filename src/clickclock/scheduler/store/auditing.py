@@ -12,9 +12,9 @@ import contextlib
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-import msgspec
 import sqlalchemy as sa
 from msgspec.structs import replace
 from pydantic_core import from_json
@@ -53,11 +53,12 @@ _END = "end of its chain"
 """In the notes of a transaction: position and hash of the last record that it wrote."""
 
 
-class _Open(msgspec.Struct):
+@dataclass(slots=True)
+class _Open:
     """An act whose transaction is under way, and what it has changed so far."""
 
     act: Act
-    changed: list[dict[str, Any]] = msgspec.field(default_factory=list)
+    changed: list[dict[str, Any]] = field(default_factory=list)
 
 
 _ACT: ContextVar[Act | None] = ContextVar("act", default=None)

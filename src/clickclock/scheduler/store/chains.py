@@ -7,6 +7,7 @@ replicas: whoever concludes last is read after all others were concluded.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -68,13 +69,14 @@ class _New(msgspec.Struct, frozen=True):
     skipped_through: datetime | None = None
 
 
-class _Round(msgspec.Struct):
+@dataclass(slots=True)
+class _Round:
     """What one transaction is going to write."""
 
-    followed: dict[str, Run] = msgspec.field(default_factory=dict)
+    followed: dict[str, Run] = field(default_factory=dict)
     """Ended triggers, with their runs: by these they are found when other upstreams end, whatever their schedule."""
-    new: dict[tuple[Key, str], _New] = msgspec.field(default_factory=dict)
-    settled: dict[str, Verdict] = msgspec.field(default_factory=dict)
+    new: dict[tuple[Key, str], _New] = field(default_factory=dict)
+    settled: dict[str, Verdict] = field(default_factory=dict)
 
 
 class Chains:

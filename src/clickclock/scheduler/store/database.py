@@ -14,11 +14,11 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
-import msgspec
 import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.pool import ConnectionPoolEntry
@@ -54,7 +54,8 @@ _LOST_RACES = {"40001", "40P01", "23503", "23505"}
 """Serialisation, deadlock, foreign key, unique key: run again, the work sees who won and answers by its own rules."""
 
 
-class _Waiting(msgspec.Struct):
+@dataclass(slots=True)
+class _Waiting:
     work: Callable[[sa.Connection], Any]
     loop: asyncio.AbstractEventLoop
     future: asyncio.Future[Any]

@@ -8,6 +8,7 @@ that is planned ahead is taken, or left as it is.
 import contextlib
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -173,15 +174,16 @@ _SKIP = _insert(
 )
 
 
-class _Batch(msgspec.Struct):
+@dataclass(slots=True)
+class _Batch:
     """What one transaction is going to write."""
 
     taking: Taking
-    fires: list[dict[str, Any]] = msgspec.field(default_factory=list)
-    skips: list[dict[str, Any]] = msgspec.field(default_factory=list)
-    advances: list[dict[str, Any]] = msgspec.field(default_factory=list)
-    replaced: list[str] = msgspec.field(default_factory=list)
-    faults: list[tuple[str, Exception]] = msgspec.field(default_factory=list)
+    fires: list[dict[str, Any]] = field(default_factory=list)
+    skips: list[dict[str, Any]] = field(default_factory=list)
+    advances: list[dict[str, Any]] = field(default_factory=list)
+    replaced: list[str] = field(default_factory=list)
+    faults: list[tuple[str, Exception]] = field(default_factory=list)
 
     def add(self, row: Any, planned: Schedule, decision: Decision, now: datetime) -> None:
         """All of a decision, or, if its job no longer takes the schedule's parameters, nothing."""

@@ -6,6 +6,7 @@ schedules of its own, if all its upstreams have it.
 """
 
 from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -36,10 +37,11 @@ class Run(msgspec.Struct, frozen=True):
     members: frozenset[Key] = frozenset()
 
 
-class InRun(msgspec.Struct):
+@dataclass(slots=True)
+class InRun:
     """One job in one run: its triggers by id, if it has schedules, and if one of them has yet to get there."""
 
-    rows: dict[str, Any] = msgspec.field(default_factory=dict)
+    rows: dict[str, Any] = field(default_factory=dict)
     has_schedule: bool = False
     is_scheduled: bool = False
 
