@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from clickclock.attribution.clicks.account import ChannelRule
+from clickclock.attribution.crediting.campaign_names import NAMES_MAX, names_of
 from clickclock.attribution.crediting.policy import Policies, Policy
-from clickclock.attribution.importing.campaign_names import NAMES_MAX, names_of
 from clickclock.foundation.errors import Invalid
 
 

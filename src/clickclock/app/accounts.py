@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from clickclock.attribution.clicks.account import Account, Accounts, ChannelRule, Consent, Profile
+from clickclock.attribution.crediting.campaign_names import COLUMNS, names_of
 from clickclock.attribution.crediting.policy import Policies, Policy
-from clickclock.attribution.importing.campaign_names import COLUMNS, names_of
 from clickclock.attribution.orders.shop_order import SHOPS, Secrets
 from clickclock.foundation.account_config import AccountConfig, PolicyConfig
 from clickclock.foundation.config import Config
