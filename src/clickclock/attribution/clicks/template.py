@@ -14,6 +14,7 @@ True
 
 import re
 from collections.abc import Callable, Set
+from functools import partial
 from typing import Final
 
 from clickclock.attribution.clicks.absent import DIGESTS, IDENTIFYING
@@ -33,13 +34,14 @@ _PLAIN: Final = rb"[!#$'-*,-<>-\[\]-~]"
 # Letters, digits and hyphens need no escape. An escaped one might hide a placeholder.
 _ESCAPE: Final = rb"(?:%(?:2[0-9A-CEFa-cef]|3[A-Fa-f]|40|5[B-Fb-f]|60|7[B-Fb-f])|\+)"
 _WORD: Final = rb"[nN](?:[uU][lL]|[iI][lL]|[aA][nN]|[oO][nNtT]|[/%.])|[uU][nN][dDsS]"
-_SAYS_SOMETHING: Final = rb"(?=[0-9A-Za-z\-.,/:;!~|^?]|_[^_])(?!%b)" % _WORD
+_SAYS_SOMETHING: Final = rb"(?:[0-9A-MO-TV-Za-mo-tv-z\-.,/:;!~|^?]|_(?=[^_])|(?!%b)[nNuU])" % _WORD
 """How nearly all values begin; no value that is absent does. `judge` looks at the others."""
-_DIGEST: Final = b"|".join(each[:6].encode() for each in DIGESTS)
-_NAMES_SOMEBODY: Final = (
-    rb"(?=[1-9A-Za-z]|0[1-9A-Za-z])(?![A-Za-z](?:[A-Za-z_.+/-]|%%[0-9A-Fa-f]{2})*+(?:&|\Z)|(?i:%b))" % _DIGEST
-)
-"""The same of a value that identifies: one of letters alone may be a word."""
+_either_case: Final = partial(re.sub, "([a-f])", lambda letter: f"[{letter[1]}{letter[1].upper()}]")
+# Not `(?i:…)`: with that, the first byte no longer says which of them to try.
+_DIGEST: Final = "|".join(_either_case(each[:6]) for each in DIGESTS).encode()
+_WORDS: Final = rb"[A-Za-z_.+/-]*+(?:%[0-9A-Fa-f]{2}[A-Za-z_.+/-]*+)*+(?:&|\Z)"
+_NAMES_SOMEBODY: Final = b"(?:[1-9][0-9]{5}|(?!%b)(?:[1-9]|0(?=[1-9A-Za-z])|[A-Za-z](?!%b)))" % (_DIGEST, _WORDS)
+"""The same of a value that identifies: six digits begin no digest, and one of letters alone may be a word."""
 _PLAIN_ID: Final = rb"[!#$'-*,-<>-Z^-z|~]"
 _ESCAPE_ID: Final = rb"%(?:2[1-9A-CEFa-cef]|3[A-Fa-f]|40|60|7[Cc])"
 _VALUE: Final = rb"%b*+(?:%b%b*+)*+" % (_PLAIN, _ESCAPE, _PLAIN)
@@ -83,8 +85,8 @@ def template_of(click: Click, account: Account, start: bytes, escaped: Set[bytes
 def _like(name: str, *, may_have_escapes: bool) -> bytes:
     """A value of this parameter that is not absent, and has no bytes that need an escape."""
     if name in IDENTIFYING:
-        return _NAMES_SOMEBODY + (_ID if may_have_escapes else _PLAIN_ID + b"++")
-    return _SAYS_SOMETHING + (_VALUE if may_have_escapes else _PLAIN + b"++")
+        return _NAMES_SOMEBODY + (_ID if may_have_escapes else _PLAIN_ID + b"*+")
+    return _SAYS_SOMETHING + (_VALUE if may_have_escapes else _PLAIN + b"*+")
 
 
 class Templates:
