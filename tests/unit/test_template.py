@@ -26,6 +26,7 @@ OBSERVED = Accounts(default_profile=Profile.OBSERVED)
 OPEN = Accounts(default_profile=Profile.OPEN)
 BOTH = pytest.mark.parametrize("accounts", [STRICT, OBSERVED, OPEN], ids=list(Profile))
 QUERY = b"client_id=acme&cli_ubid=u-1&seller_id=s&asvt=2%7Cr9|0.004&atag=a+b&event_time=1800000000000&device_brand=Q"
+NEWS = QUERY + b"&utm_source=newsletter&utm_medium=email"
 GOOGLES = QUERY + b"&gclid=EAIt_x&utm_source=google"
 
 
@@ -55,9 +56,9 @@ def takes(template: Template, query: bytes, now_ms: int = NOW, start: bytes = ST
 @BOTH
 @settings(max_examples=600)
 @given(
-    st.sampled_from([QUERY, GOOGLES]),
+    st.sampled_from([QUERY, GOOGLES, NEWS]),
     st.sampled_from([None, frozenset([b"asvt", b"atag"])]),
-    mutated_queries(base=st.sampled_from([QUERY, GOOGLES])),
+    mutated_queries(base=st.sampled_from([QUERY, GOOGLES, NEWS, NEWS.replace(b"newsletter", b"google")])),
 )
 def test_what_a_template_takes_is_plain_by_the_rules_alone(
     accounts: Accounts, like: bytes, escaped: frozenset[bytes] | None, query: bytes
@@ -124,15 +125,38 @@ def test_a_template_knows_when_a_click_is_too_old_or_too_early(late_ms: int) -> 
     assert takes(made, QUERY, said_ms + late_ms + beyond) is (late_ms == 0)
 
 
-def test_what_an_accounts_rules_might_call_googles_has_no_template_without_a_gclid() -> None:
-    accounts = Accounts([Account(client_id="acme", channel_rules=(ChannelRule(channel="google", parameter="from"),))])
-    account = accounts.find("acme")
-    assert account is not None
-    assert template_of(plain(QUERY, accounts), account, START, None) is not NOTHING
-    other = QUERY + b"&utm_source=newsletter"
-    assert template_of(plain(other), STRICT.default, START, None) is NOTHING
-    assert template_of(plain(other, accounts), account, START, None) is not NOTHING
-    assert template_of(plain(GOOGLES), STRICT.default, START, None) is not NOTHING
+@pytest.mark.parametrize("value", [b"newsletter", b"googles", b"my-google", b"google.com", b"google+ads", b"go+ogle"])
+def test_a_template_without_a_gclid_takes_what_is_not_of_google(value: bytes) -> None:
+    made, query = of(NEWS), NEWS.replace(b"newsletter", value)
+    assert takes(made, query)
+    plain(query)
+
+
+@BOTH
+@pytest.mark.parametrize("escaped", [None, frozenset([b"asvt", b"atag"])])
+@pytest.mark.parametrize("parameter", [b"source", b"utm_source"])
+@pytest.mark.parametrize(
+    "value", [b"google", b"Google", b"GOOGLE", b"g%6fogle", b"google+", b"google%20+", b"google%09", b"+google"]
+)
+def test_a_template_without_a_gclid_takes_nothing_of_google(
+    accounts: Accounts, escaped: frozenset[bytes] | None, parameter: bytes, value: bytes
+) -> None:
+    query = NEWS.replace(b"utm_source", parameter).replace(b"&utm_medium=email", b"")
+    made, google = of(query, accounts, escaped), query.replace(b"newsletter", value)
+    assert takes(made, query)
+    assert not takes(made, google)
+    assert not takes(of(query + b"&utm_medium=email", accounts, escaped), google + b"&utm_medium=email")
+
+
+@pytest.mark.parametrize("values", [(), ("",), ("search",), ("g o",), ("mail", "news.letter"), ("g|x",)])
+def test_an_account_has_a_template_where_its_own_rules_can_be_told_by_bytes(values: tuple[str, ...]) -> None:
+    other = ChannelRule(channel="mail", parameter="utm_source")
+    rule = ChannelRule(channel="google", parameter="utm_source", values=values)
+    account = Account(client_id="acme", channel_rules=(other, rule))
+    made = template_of(plain(NEWS, Accounts([account])), account, START, None)
+    assert (made is NOTHING) is (values != ("search",))
+    assert template_of(plain(QUERY, Accounts([account])), account, START, None) is not NOTHING
+    assert template_of(plain(GOOGLES, Accounts([account])), account, START, None) is not NOTHING
 
 
 @pytest.mark.parametrize("query", [QUERY.replace(b"device_brand", b"device%5fbrand"), QUERY + b"&a+b=1"])

@@ -13,12 +13,12 @@ True
 """
 
 import re
-from collections.abc import Callable, Set
+from collections.abc import Callable, Sequence, Set
 from functools import partial
 from typing import Final
 
 from clickclock.attribution.clicks.absent import DIGESTS, IDENTIFYING
-from clickclock.attribution.clicks.account import Account, Accounts
+from clickclock.attribution.clicks.account import GOOGLE, Account, Accounts
 from clickclock.attribution.clicks.click import AHEAD_MAX_MS, STALE_AFTER_MS, Click
 
 TEMPLATES_MAX: Final = 256
@@ -47,6 +47,7 @@ _ESCAPE_ID: Final = rb"%(?:2[1-9A-CEFa-cef]|3[A-Fa-f]|40|60|7[Cc])"
 _VALUE: Final = rb"%b*+(?:%b%b*+)*+" % (_PLAIN, _ESCAPE, _PLAIN)
 _ID: Final = rb"%b*+(?:%b%b*+)*+" % (_PLAIN_ID, _ESCAPE_ID, _PLAIN_ID)
 _MILLISECONDS: Final = rb"([0-9]{13})"
+_is_word: Final = re.compile("[0-9A-Za-z-]+").fullmatch
 _is_simple: Final = re.compile(rb"(?:%b=[^&]*&)*%b=[^&]*" % (_NAME, _NAME)).fullmatch
 
 
@@ -64,22 +65,34 @@ def times(received_ms: int) -> tuple[bytes, bytes]:
 def template_of(click: Click, account: Account, start: bytes, escaped: Set[bytes] | None) -> Template:
     """Clicks like this plain click of this account: `start`, and the same names in the same order.
 
-    Values of `escaped` names may have escapes, None: all; not to look for any saves a sixth. `NOTHING` if all that does
-    not suffice: where a channel rule might ask for a `gclid` that is not there, values decide, which are for `judge`.
+    Values of `escaped` names may have escapes, None: all; not to look for any saves a sixth. Without a `gclid`, no
+    value may make it a click of Google. `NOTHING` if all that does not suffice.
     """
     parameters = click.parameters
     if not _is_simple(click.query) or len(parameters) > _PARAMETERS_MAX or len(click.client_id) > _CLIENT_ID_MAX:
         return NOTHING
-    if "gclid" not in parameters and any(rule.parameter in parameters for rule in account.channel_rules):
-        return NOTHING
+    google = () if "gclid" in parameters else [rule for rule in account.channel_rules if rule.channel == GOOGLE]
     parts = []
     for part in click.query.split(b"&"):
         name, _, value = part.partition(b"=")
         same = re.escape(value)
         like = {b"client_id": same, b"consent": same, b"event_time": _MILLISECONDS}.get(name)
         like = like or _like(name.decode(), may_have_escapes=escaped is None or name in escaped)
-        parts.append(re.escape(name) + b"=" + like)
-    return re.compile(re.escape(start) + b"&".join(parts)).fullmatch
+        excluded = [rule.values for rule in google if rule.parameter == name.decode()]
+        if not all(map(_are_spelled_one_way, excluded)):
+            return NOTHING
+        parts += [re.escape(name), b"=", *map(_none_of, excluded), like, b"&"]
+    return re.compile(re.escape(start) + b"".join(parts[:-1])).fullmatch
+
+
+def _are_spelled_one_way(values: Sequence[str]) -> bool:
+    """Whether these are some values, of nothing but bytes that a template takes only as they are."""
+    return bool(values) and all(_is_word(value) for value in values)
+
+
+def _none_of(values: Sequence[str]) -> bytes:
+    """A value that is none of these, however it is written; blanks before it are nothing that a template takes."""
+    return rb"(?!(?i:%b)(?:\+|%%20)*+(?:&|\Z))" % "|".join(values).encode()
 
 
 def _like(name: str, *, may_have_escapes: bool) -> bytes:
