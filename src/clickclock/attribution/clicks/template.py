@@ -40,8 +40,10 @@ _either_case: Final = partial(re.sub, "([a-f])", lambda letter: f"[{letter[1]}{l
 # Not `(?i:…)`: with that, the first byte no longer says which of them to try.
 _DIGEST: Final = "|".join(_either_case(each[:6]) for each in DIGESTS).encode()
 _WORDS: Final = rb"[A-Za-z_.+/-]*+(?:%[0-9A-Fa-f]{2}[A-Za-z_.+/-]*+)*+(?:&|\Z)"
-_NAMES_SOMEBODY: Final = b"(?:[1-9][0-9]{5}|(?!%b)(?:[1-9]|0(?=[1-9A-Za-z])|[A-Za-z](?!%b)))" % (_DIGEST, _WORDS)
-"""The same of a value that identifies: six digits begin no digest, and one of letters alone may be a word."""
+_NAMES_SOMEBODY: Final = (
+    rb"(?:[1-9][0-9]{5}|[A-Za-z][A-Za-z]{2}[A-Za-z_./-]*+[0-9]|(?!%b)(?:[1-9]|0(?=[1-9A-Za-z])|[A-Za-z](?!%b)))"
+) % (_DIGEST, _WORDS)
+"""The same of a value that identifies: six digits or three letters begin no digest; letters alone may be a word."""
 _PLAIN_ID: Final = rb"[!#$'-*,-<>-Z^-z|~]"
 _ESCAPE_ID: Final = rb"%(?:2[1-9A-CEFa-cef]|3[A-Fa-f]|40|60|7[Cc])"
 _VALUE: Final = rb"%b*+(?:%b%b*+)*+" % (_PLAIN, _ESCAPE, _PLAIN)
