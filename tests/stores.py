@@ -92,9 +92,9 @@ async def claim(
     return await store.queue.claim(now, cluster=cluster, node=node, lease_id=lease, slots=slots, limit=limit)
 
 
-async def start(store: Store, job_name: str = "export", now: datetime = NOW, lease: str = LEASE) -> str:
+async def start(store: Store, job_name: str = "export", now: datetime = NOW, lease: str = LEASE, **fields: Any) -> str:
     """Queue a trigger, claim it and see it running; the attempt's name."""
-    trigger_id = await queue(store, job_name, now)
+    trigger_id = await queue(store, job_name, now, **fields)
     claimed = await claim(store, now, lease=lease)
     (name,) = [each.name for each in claimed.launches if each.name.startswith(trigger_id)]
     await store.queue.mark_running(lease, [(name, NODE, now)])

@@ -118,6 +118,26 @@ def test_the_heat_map_shows_a_figure_of_each_job_and_leads_to_its_runs(browser: 
         expect(_row(page, "shop/slow")).to_have_count(0)
 
 
+def test_the_heat_map_of_machines_is_found_from_the_clusters_and_leads_to_an_hours_runs(
+    browser: Browser, service: Service
+) -> None:
+    with watched(browser, service.url) as page, _ask(service) as ask:
+        (node,) = (each["node"] for each in ask.get("nodeStatGrid").json()["nodeStatGrid"]["rows"])
+        page.goto("/clusters")
+        page.get_by_role("link", name="How late each machine starts").click()
+        expect(page).to_have_url(re.compile(r"/lag\?by=node$"))
+        cell = page.get_by_role("link", name=re.compile(rf"{re.escape(node)}, .*: \d+ ms$")).last
+        expect(cell).to_be_visible()
+        expect(page.get_by_label("Group")).to_have_count(0)
+        assert look_in_both_themes(page) == []
+        cell.click()
+        expect(page.get_by_role("heading", name="Runs")).to_be_visible()
+        expect(_row(page, "shop/broken").first).to_be_visible()
+        page.go_back()
+        page.get_by_label("Rows").select_option("Jobs")
+        expect(page.get_by_role("link", name=re.compile("shop.broken,")).last).to_be_visible()
+
+
 def test_the_heat_map_is_asked_anew_each_minute_and_keeps_what_is_chosen(browser: Browser, service: Service) -> None:
     with watched(browser, service.url) as page, _ask(service) as ask:
 

@@ -112,6 +112,7 @@ async def test_a_forecast_that_is_too_long_for_one_answer_goes_on_where_it_ended
             {"figure": "luck", "from": "2020-01-01T00:00:00Z", "timeZone": "Mars"},
             ["figure", "from", "timeZone", "to"],
         ),
+        ("nodeStatGrid", {"figure": "much", "groupName": "g"}, ["figure", "groupName"]),
         ("jobStatGrid", {"bucket": "day", "from": "2026-07-01T00:00:00Z"}, ["to"]),
         ("triggerCounts", {"from": "2026-11-18T00:00:00Z"}, ["to"]),
         ("triggerCounts", {"to": "2026-11-18T00:00:00Z", "from": "2026-11-18T00:00:00Z"}, ["to"]),
@@ -239,6 +240,12 @@ async def test_a_grid_has_jobs_and_hours_and_the_counts_have_minutes(
     assert (grid["starts"][-1], len(grid["starts"])) == ("2026-11-19T18:15:00.000Z", 2)
     assert grid["rows"][0]["values"] == [None, pytest.approx(1250, rel=0.02)]
     assert (await http.get("jobStatGrid?groupName=none")).json()["jobStatGrid"]["rows"] == []
+    nodes = (await http.get("nodeStatGrid", params={**window, "figure": "failed"})).json()["nodeStatGrid"]
+    (machine,) = nodes["rows"]
+    assert (nodes["figure"], len(nodes["starts"]), machine["values"]) == ("failed", 3, [None, 0, 2])
+    nodes = (await http.get("nodeStatGrid", params={**window, "application": "shop"})).json()["nodeStatGrid"]
+    assert nodes["rows"] == [{"node": machine["node"], "values": [None, 4, 4]}]
+    assert (await http.get("nodeStatGrid?application=none")).json()["nodeStatGrid"]["rows"] == []
     asked = {**window, "from": rfc3339(NOW)}
     counts = (await http.get("triggerCounts", params=asked)).json()["triggerCounts"]
     assert [(each["from"], each["states"]) for each in counts["minutes"]] == [

@@ -197,7 +197,18 @@ QUESTIONS: Mapping[str, tuple[Mapping[str, str], ...]] = {
     "zoneChanges": ({"timeZone": "Europe/Berlin"},),
     "forecast": ({}, {"scheduleId": "{scheduleId}"}),
 }
-FILTERED = ("job", "schedules", "jobState", "alarm", "silence", "application", "backfill", "jobStatGrid", "cluster")
+FILTERED = (
+    "job",
+    "schedules",
+    "jobState",
+    "alarm",
+    "silence",
+    "application",
+    "backfill",
+    "jobStatGrid",
+    "nodeStatGrid",
+    "cluster",
+)
 ALL_ALIKE = ("group", "calendar", "commandPrefixImageMapping", "whoami", "triggerCounts")
 
 

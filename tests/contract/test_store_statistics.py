@@ -44,7 +44,7 @@ def endings_of(trigger: Trigger) -> list[Ending]:
         Ending(
             trigger.application, trigger.job_name, trigger.state, trigger.finished_at, None, 1, trigger.attempt,
             trigger.preemption_count, trigger.duration_ms, trigger.lag_ms, trigger.cpu_seconds,
-            trigger.max_memory_bytes,
+            trigger.max_memory_bytes, node=trigger.node,
         )
     ] * (trigger.skipped_count or 1)  # fmt: skip
 
@@ -126,6 +126,10 @@ async def test_the_rollups_are_what_the_triggers_add_up_to(old_store: Store) -> 
         for scope in scopes
         for hour, rollup in await old_store.statistics.rollups(scope, *FOREVER)
     }
+    found = await old_store.statistics.nodes(None, *FOREVER)
+    assert found
+    for node, hours in found.items():
+        by_hour |= {Key(Scope.on(node, "shop"), hour): as_numbers(rollup) for hour, rollup in hours}
     assert by_hour == {key: as_numbers(rollup) for key, rollup in expected.items()}
 
 
@@ -136,6 +140,26 @@ async def test_rollups_are_of_the_hours_that_begin_in_the_window(store: Store) -
     assert [hour for hour, _ in await store.statistics.rollups(Scope.of(), NOW, at(7200))] == [NOW, at(3600)]
     assert [hour for hour, _ in await store.statistics.rollups(Scope.of(), at(1), at(9000))] == [at(3600), at(7200)]
     assert await store.statistics.rollups(Scope.of(), at(9999), at(99999)) == []
+
+
+async def test_machines_have_the_hours_that_begin_in_the_window_of_the_applications_asked_for(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await store.jobs.create([job("b", application="crm")], NOW)
+    await add_job(store, "a")
+    for seconds, name in ((1, "a"), (3601, "a"), (3602, "b"), (7201, "a")):
+        trigger = await start(store, name, at(seconds), application="crm" if name == "b" else "shop")
+        await finish(store, trigger, ended(at(seconds), node=f"host-{name}"))
+
+    async def totals(applications: set[str] | None, since: datetime, until: datetime) -> object:
+        found = await store.statistics.nodes(applications, since, until)
+        return found and {node: {hour: sum(each.states.values()) for hour, each in of} for node, of in found.items()}
+
+    assert await totals(None, NOW, at(7200)) == {"host-a": {NOW: 1, at(3600): 1}, "host-b": {at(3600): 1}}
+    assert await totals({"crm", "none"}, NOW, at(7200)) == {"host-b": {at(3600): 1}}
+    assert await totals({"none"}, NOW, at(7200)) == await totals(None, at(9999), at(99999)) == {}
+    monkeypatch.setattr(windows, "NODES_MAX", 1)
+    assert await totals(None, NOW, at(7200)) is None
 
 
 async def test_any_window_counts_exactly_the_triggers_that_ended_in_it(old_store: Store) -> None:

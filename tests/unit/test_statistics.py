@@ -231,6 +231,25 @@ def test_a_batch_is_grouped_by_scope_and_utc_hour() -> None:
     }
 
 
+def test_what_ran_on_a_machine_counts_there_and_its_lag_if_no_other_machine_may_have_been_late() -> None:
+    rollups = roll_up(
+        [
+            ending(node="a", attempts=1, lag_ms=4.0),
+            ending(node="a", attempts=2, lag_ms=9000.0, job_name="import"),
+            ending(State.FAILED, node="b", attempts=1, lag_ms=7.0),
+            ending(node="b", attempts=1, lag_ms=8.0, application="crm"),
+            ending(State.SKIPPED, attempts=0),
+        ]
+    )
+    by_node = {key: rollup for key, rollup in rollups.items() if key.scope.kind == "node"}
+    assert {key: (sum(each.states.values()), each.lag.count, each.lag.sum_ms) for key, each in by_node.items()} == {
+        Key(Scope.on("a", "shop"), TEN): (2, 1, 4.0),
+        Key(Scope.on("b", "shop"), TEN): (1, 1, 7.0),
+        Key(Scope.on("b", "crm"), TEN): (1, 1, 8.0),
+    }
+    assert rolled([ending(node="a", attempts=2, lag_ms=9000.0)]).lag.count == 1
+
+
 @given(ROLLUPS)
 def test_a_rollup_survives_being_written_down(endings: list[Ending]) -> None:
     assert Rollup.load(rolled(endings).dump()) == rolled(endings)

@@ -41,6 +41,10 @@ class Overseeing:
         """One figure of many jobs by hour or day, such as `lagP95` or `failed`."""
         return self._connection.call("GET", "jobStatGrid", query={"figure": figure, **query})
 
+    def node_stat_grid(self, figure: str, **query: object) -> Payload:
+        """One figure of many machines by hour or day, such as `lagP95` or `failed`."""
+        return self._connection.call("GET", "nodeStatGrid", query={"figure": figure, **query})
+
     def trigger_counts(self, **query: object) -> Payload:
         """What ended by minute, from `from` to `to`."""
         return self._connection.call("GET", "triggerCounts", query=query)

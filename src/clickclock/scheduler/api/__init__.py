@@ -99,6 +99,7 @@ TABLE: Mapping[str, Sequence[Operation[Any]]] = {
     f"{BASE}/login": session.LOGIN_OPERATIONS,
     f"{BASE}/loginApproval": session.APPROVAL_OPERATIONS,
     f"{BASE}/jobStatGrid": job_stat_grid.GRID_OPERATIONS,
+    f"{BASE}/nodeStatGrid": job_stat_grid.NODE_OPERATIONS,
     f"{BASE}/triggerCounts": job_stat_grid.COUNT_OPERATIONS,
     f"{BASE}/zoneChanges": zone_changes.OPERATIONS,
     f"{BASE}/bulk": bulk.OPERATIONS,

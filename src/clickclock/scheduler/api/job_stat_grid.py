@@ -1,4 +1,4 @@
-"""`/schedulerService/jobStatGrid` and `triggerCounts`: figures as a grid of jobs and hours, and runs by minute.
+"""`/schedulerService/jobStatGrid`, `nodeStatGrid` and `triggerCounts`: jobs and machines by hour, runs by minute.
 
 Parse, call, render. Never reads history: the rollups have the grid, and the counts read a bounded number of ends.
 """
@@ -18,8 +18,8 @@ from clickclock.scheduler.api.job_stat import Width
 from clickclock.scheduler.api.operation import Call, Operation, success
 from clickclock.scheduler.api.paging import seen_by
 from clickclock.scheduler.api.reading import Query, Word
-from clickclock.scheduler.insight.grid import Figure, columns, minutes, row
-from clickclock.scheduler.insight.statistics import KEPT
+from clickclock.scheduler.insight.grid import Figure, columns, minutes, most, row
+from clickclock.scheduler.insight.statistics import KEPT, total
 from clickclock.scheduler.insight.summary import grouped
 from clickclock.scheduler.insight.window import Days, Hours, hour_of
 from clickclock.scheduler.jobs.trigger import State
@@ -33,10 +33,9 @@ ENDS_MAX = 50_000
 
 
 class GridFilters(Query):
-    """Which jobs, of when, and which figure."""
+    """Of which application, of when, and which figure."""
 
-    application: Word | None = Field(None, description="Jobs of this application.", examples=["shop"])
-    group_name: Word | None = Field(None, description="Jobs that are in this group now.", examples=["exports"])
+    application: Word | None = Field(None, description="What ran for this application.", examples=["shop"])
     figure: Figure = Field(Figure.LAG_P95, description="What each cell has.", examples=["lagP95"])
     since: Instant | None = Field(
         None,
@@ -52,12 +51,18 @@ class GridFilters(Query):
     )
     bucket: Width = Field(Width.HOUR, description="Width of the columns: hours of UTC, or days.", examples=["hour"])
     time_zone: Word = Field("UTC", description="IANA time zone of the days.", examples=["Europe/Berlin"])
-    limit: int = Field(50, ge=1, le=100, description="At most this many jobs.", examples=[50])
+    limit: int = Field(50, ge=1, le=100, description="At most this many rows.", examples=[50])
 
     def window(self, now: datetime) -> tuple[datetime, datetime]:
         """Beginning and end, as asked for."""
         until = self.until or now
         return self.since or shifted(until, -WINDOW), until
+
+
+class JobGridFilters(GridFilters):
+    """And which jobs."""
+
+    group_name: Word | None = Field(None, description="Jobs that are in this group now.", examples=["exports"])
 
 
 class GridRow(Record):
@@ -78,6 +83,25 @@ class JobStatGrid(Record):
         description="When each column begins, oldest first.", examples=[["2026-11-20T09:00:00.000Z"]]
     )
     rows: list[GridRow] = Field(description="The jobs, those with most of it first.")
+
+
+class NodeGridRow(Record):
+    """One machine's figures."""
+
+    node: str = Field(description="The machine that ran the triggers.", examples=["host-1"])
+    values: list[float | None] = Field(
+        description="One for each column; null where nothing ended, or nothing was measured.", examples=[[4.0, None]]
+    )
+
+
+class NodeStatGrid(Record):
+    """One figure of many machines."""
+
+    figure: Figure = Field(description="What each cell has.", examples=["lagP95"])
+    starts: list[Instant] = Field(
+        description="When each column begins, oldest first.", examples=[["2026-11-20T09:00:00.000Z"]]
+    )
+    rows: list[NodeGridRow] = Field(description="The machines, those with most of it first.")
 
 
 class CountFilters(Query):
@@ -148,20 +172,29 @@ def check_counts(wanted: CountFilters, now: datetime) -> Sequence[Fault]:
     return []
 
 
-async def read(call: Call[GridFilters]) -> Response:
-    """GET: a row for each job."""
-    wanted = call.filters
-    since, until = wanted.window(call.engine.clock.now())
+def _columns(wanted: GridFilters, now: datetime) -> tuple[Hours | Days, list[datetime], tuple[datetime, datetime]]:
+    """The kind of the columns, when each begins, and the beginning and end of all of them."""
+    since, until = wanted.window(now)
     spans = Hours() if wanted.bucket is Width.HOUR else Days(zone_named(wanted.time_zone))
     starts = columns(spans.start_of, spans.end_of, since, until)
+    return spans, starts, (hour_of(starts[0]), spans.end_of(starts[-1]))
+
+
+def _too_many() -> Malformed:
+    sentence = "There are too many hours to read; make the window shorter, or name an application."
+    return Malformed(faults=[Fault("from", sentence)])
+
+
+async def read(call: Call[JobGridFilters]) -> Response:
+    """GET: a row for each job."""
+    wanted = call.filters
+    spans, starts, window = _columns(wanted, call.engine.clock.now())
     given = {"application": wanted.application, "group_name": wanted.group_name}
     filters = {name: value for name, value in given.items() if value is not None}
-    window = (hour_of(starts[0]), spans.end_of(starts[-1]))
     seen = seen_by(filters, call.seen(Permission.STATISTICS_READ))
     found = [] if seen is None else await call.engine.store.statistics.grid(wanted.figure, seen, *window, wanted.limit)
     if found is None:
-        sentence = "There are too many hours of jobs; make the window shorter, or name an application or group."
-        raise Malformed(faults=[Fault("from", sentence)])
+        raise _too_many()
     rows = [
         GridRow.trusted(
             application=application,
@@ -171,6 +204,27 @@ async def read(call: Call[GridFilters]) -> Response:
         for (application, job_name), rollups in found
     ]
     return success(jobStatGrid=JobStatGrid.trusted(figure=wanted.figure, starts=starts, rows=rows))
+
+
+async def read_nodes(call: Call[GridFilters]) -> Response:
+    """GET: a row for each machine."""
+    wanted = call.filters
+    spans, starts, window = _columns(wanted, call.engine.clock.now())
+    filters = {} if wanted.application is None else {"application": wanted.application}
+    seen = seen_by(filters, call.seen(Permission.STATISTICS_READ))
+    of = None if seen is None else seen.get("application")
+    applications = {of} if isinstance(of, str) else of
+    found = {} if seen is None else await call.engine.store.statistics.nodes(applications, *window)
+    if found is None:
+        raise _too_many()
+    chosen = most(
+        wanted.figure, {node: total(each for _, each in hours) for node, hours in found.items()}, wanted.limit
+    )
+    rows = [
+        NodeGridRow.trusted(node=node, values=row(wanted.figure, starts, grouped(spans, found[node])))
+        for node in chosen
+    ]
+    return success(nodeStatGrid=NodeStatGrid.trusted(figure=wanted.figure, starts=starts, rows=rows))
 
 
 async def count(call: Call[CountFilters]) -> Response:
@@ -191,11 +245,25 @@ GRID_OPERATIONS = (
         "Read one figure of many jobs by hour or day",
         Permission.STATISTICS_READ,
         read,
-        GridFilters,
+        JobGridFilters,
         {200: {"jobStatGrid": JobStatGrid}},
         check=check,
         description="A heat map: jobs as rows, hours or days as columns, for triggers that ended in them. Rows are "
         "chosen by the mean lag or duration, or by the number, over the window. At most 14 days by hour and 92 by day.",
+    ),
+)
+NODE_OPERATIONS = (
+    Operation(
+        "GET",
+        "Read one figure of many machines by hour or day",
+        Permission.STATISTICS_READ,
+        read_nodes,
+        GridFilters,
+        {200: {"nodeStatGrid": NodeStatGrid}},
+        check=check,
+        description="A heat map: machines as rows, hours or days as columns, for triggers that ended in them. A "
+        "trigger counts for the machine of its last attempt, and its lag if that was its only one. At most 14 days by "
+        "hour and 92 by day.",
     ),
 )
 COUNT_OPERATIONS = (

@@ -1,4 +1,4 @@
-"""A grid of one figure: jobs as rows, hours or days as columns.
+"""A grid of one figure: jobs or machines as rows, hours or days as columns.
 
 Never reads a row or a clock. Invariants: each row has one value for each column; null is where there is nothing to
 say, which is not 0; the rows with most of it come first.
@@ -11,10 +11,13 @@ import heapq
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
+from typing import TypeVar
 
-from clickclock.scheduler.insight.ranking import Job, Outline
+from clickclock.scheduler.insight.ranking import Outline
 from clickclock.scheduler.insight.statistics import FAILURES, Rollup, Spread, percentiles
 from clickclock.scheduler.jobs.trigger import State
+
+Row = TypeVar("Row", str, tuple[str, str])
 
 
 class Figure(StrEnum):
@@ -42,8 +45,8 @@ class Figure(StrEnum):
             case _:
                 return self._number(rollup.states)
 
-    def score(self, outline: Outline) -> float:
-        """How much of it a job has: by this rows are chosen, before any is read whole."""
+    def score(self, outline: Outline | Rollup) -> float:
+        """How much of it a row has: by this rows are chosen."""
         match self:
             case Figure.LAG_P50 | Figure.LAG_P95:
                 return outline.lag.sum_ms / outline.lag.count if outline.lag.count else 0.0
@@ -63,9 +66,13 @@ def _percentile(spread: Spread, q: float) -> float | None:
     return round(percentiles(spread.buckets, (q,), spread.min_ms, spread.max_ms)[0], 3)
 
 
-def most(figure: Figure, outlines: Mapping[Job, Outline], limit: int) -> list[Job]:
-    """The `limit` jobs with most of it; those that are equal in the order of their names."""
-    return heapq.nsmallest(limit, outlines, key=lambda job: (-figure.score(outlines[job]), job))
+def most(figure: Figure, outlines: Mapping[Row, Outline] | Mapping[Row, Rollup], limit: int) -> list[Row]:
+    """The `limit` rows with most of it; those that are equal in the order of their names."""
+
+    def place(row: Row) -> tuple[float, Row]:
+        return -figure.score(outlines[row]), row
+
+    return heapq.nsmallest(limit, outlines, key=place)
 
 
 def columns(
@@ -79,7 +86,7 @@ def columns(
 
 
 def row(figure: Figure, starts: Sequence[datetime], groups: Mapping[datetime, Rollup]) -> list[float | None]:
-    """The values of one job, by what it has in each column."""
+    """The values of one row, by what it has in each column."""
     return [figure.of(groups[start]) if start in groups else None for start in starts]
 
 

@@ -1,4 +1,4 @@
-"""Statistics: concluded triggers, rolled up by job and hour.
+"""Statistics: concluded triggers, rolled up by job, machine and hour.
 
 Never reads a clock or a row, and never sees an attempt: one trigger counts once, in its final state.
 Invariants: rollups merge in any order and grouping to the same numbers and the same ten slowest and latest triggers;
@@ -66,7 +66,7 @@ def percentiles(counts: Mapping[int, int], qs: Sequence[float], minimum: float, 
 
 
 class Scope(NamedTuple):
-    """Whose triggers a rollup counts: a job's, an application's, a group's, or all."""
+    """Whose triggers a rollup counts: a job's, an application's, a group's, a machine's of an application, or all."""
 
     kind: str
     application: str
@@ -80,6 +80,11 @@ class Scope(NamedTuple):
         if application is None:
             return cls("all", "", "")
         return cls("application", application, "") if job_name is None else cls("job", application, job_name)
+
+    @classmethod
+    def on(cls, node: str, application: str) -> Self:
+        """The scope of what ran on a machine for an application."""
+        return cls("node", application, node)
 
 
 class Peak(NamedTuple):
@@ -119,6 +124,8 @@ class Ending(msgspec.Struct, frozen=True):
     max_memory_bytes: int | None = None
     trigger_id: str = ""
     is_flip: bool = False
+    node: str | None = None
+    """The machine of its last attempt."""
 
 
 @dataclass(slots=True)
@@ -229,11 +236,19 @@ def outcomes(rollup: Rollup) -> int:
 
 
 def roll_up(endings: Iterable[Ending]) -> dict[Key, Rollup]:
-    """A batch of concluded triggers by scope and hour: each counts for its job, application, group, and for all."""
+    """A batch of concluded triggers by scope and hour: each counts for its job, application, group, and for all.
+
+    One that ran counts for the machine of its last attempt. Its lag counts there if that was its only one: of others, a
+    machine that is not known any more was late.
+    """
+    by_node: dict[Key, Rollup] = {}
     by_job: dict[tuple[str, str, str | None, datetime], Rollup] = {}
     for ending in endings:
         key = (ending.application, ending.job_name, ending.group_name, hour_of(ending.finished_at))
         by_job.setdefault(key, Rollup()).add(ending)
+        if ending.node is not None:
+            on_node = by_node.setdefault(Key(Scope.on(ending.node, ending.application), key[-1]), Rollup())
+            on_node.add(ending if ending.attempts == 1 else msgspec.structs.replace(ending, lag_ms=None))
     rollups: dict[Key, Rollup] = {}
     by_application: dict[Key, Rollup] = {}
     for (application, job_name, group_name, hour), rollup in by_job.items():
@@ -245,7 +260,7 @@ def roll_up(endings: Iterable[Ending]) -> dict[Key, Rollup]:
             of_job.merge(rollup)
     for (_, hour), rollup in by_application.items():
         rollups.setdefault(Key(Scope.of(), hour), Rollup()).merge(rollup)
-    return rollups | by_application
+    return rollups | by_application | by_node
 
 
 def streak(previous: int, state: State) -> int:

@@ -28,7 +28,7 @@ from clickclock.scheduler.store.schema import (
     job_trigger,
     rollup,
 )
-from clickclock.scheduler.store.windows import Counted, ends_of, grid_of, ranking_of, rollups_of, window_of
+from clickclock.scheduler.store.windows import Counted, ends_of, grid_of, nodes_of, ranking_of, rollups_of, window_of
 
 COUNT_MAX = 100
 """Triggers counted in one transaction: some 5 ms, for which live triggers may have to wait."""
@@ -230,6 +230,16 @@ class Statistics:
         """
         await self.count_all()
         return await self._database.read(lambda c: grid_of(c, figure, filters, since, until, limit))
+
+    async def nodes(
+        self, applications: Collection[str] | None, since: datetime, until: datetime
+    ) -> dict[str, list[tuple[datetime, Rollup]]] | None:
+        """Each machine that ran anything, with its hours that begin in the window, of all applications or of these.
+
+        None if there are too many machines, or hours of them.
+        """
+        await self.count_all()
+        return await self._database.read(lambda c: nodes_of(c, applications, since, until))
 
     async def ends(
         self, since: datetime, until: datetime, limit: int, within: Collection[str] | None = None

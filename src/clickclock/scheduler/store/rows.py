@@ -38,6 +38,7 @@ _t = job_trigger.c
 ENDING_COLUMNS = (
     _t.trigger_id, _t.application, _t.job_name, _t.group_name, _t.state, _t.skipped_count, _t.started_at,
     _t.finished_at, _t.attempt, _t.preemption_count, _t.lag_ms, _t.cpu_seconds, _t.max_memory_bytes, _t.is_flip,
+    _t.node,
 )  # fmt: skip
 """What `ending_of` reads."""
 _COLUMNS = {"schedule_id", "schedule_name", "version", "created_at", "updated_at", "updated_by"}
@@ -261,4 +262,5 @@ def ending_of(row: Any, *, is_flip: bool | None = None) -> Ending:
         max_memory_bytes=row.max_memory_bytes,
         trigger_id=row.trigger_id,
         is_flip=bool(row.is_flip) if is_flip is None else is_flip,
+        node=row.node,
     )

@@ -28,7 +28,9 @@ TRIGGERS_MAX = 20_000
 """Triggers that one answer reads to divide hours: some 100 ms."""
 OUTLINES_MAX = 100_000
 """Rollups that one ranking reads: a second, beside the loop."""
-_JOB, _GROUP, _ALL = "job", "group", "all"
+NODES_MAX = 1_000
+"""Machines and applications on them that one grid reads: more are those of years of pods."""
+_JOB, _GROUP, _ALL, _NODE = "job", "group", "all", "node"
 _r = rollup.c
 _t = job_trigger.c
 
@@ -184,6 +186,43 @@ def grid_of(
     if outlines is None:
         return None
     return [(key, rollups_of(connection, Scope.of(*key), since, until)) for key in most_of(figure, outlines, limit)]
+
+
+def nodes_of(
+    connection: sa.Connection, applications: Collection[str] | None, since: datetime, until: datetime
+) -> dict[str, list[tuple[datetime, Rollup]]] | None:
+    """Each machine with its hours that begin in the window, of all applications or of these.
+
+    None if there are too many rollups.
+    """
+    on = _machines(connection)
+    wanted = [each for each in on if applications is None or each[0] in applications]
+    if len(on) > NODES_MAX:
+        return None
+    query = (
+        sa.select(_r.name, _r.hour, _r.content)
+        .where(_r.kind == _NODE, sa.tuple_(_r.application, _r.name).in_(wanted), _r.hour >= since, _r.hour < until)
+        .limit(OUTLINES_MAX + 1)
+    )  # fmt: skip
+    found: dict[str, dict[datetime, Rollup]] = {}
+    for number, (node, hour, content) in enumerate(connection.execute(query)):
+        if number == OUTLINES_MAX:
+            return None
+        found.setdefault(node, {}).setdefault(hour, Rollup()).merge(Rollup.load(content))
+    return {node: list(hours.items()) for node, hours in found.items()}
+
+
+def _machines(connection: sa.Connection) -> list[tuple[str, str]]:
+    """Applications and machines that they ran on: one step of the index for each, whatever the number of hours."""
+    found: list[tuple[str, str]] = []
+    place = sa.tuple_(_r.application, _r.name)
+    while len(found) <= NODES_MAX:
+        query = sa.select(_r.application, _r.name).where(_r.kind == _NODE).order_by(_r.application, _r.name).limit(1)
+        row = connection.execute(query.where(place > found[-1]) if found else query).one_or_none()
+        if row is None:
+            break
+        found.append((row.application, row.name))
+    return found
 
 
 def ends_of(

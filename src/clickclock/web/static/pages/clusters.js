@@ -54,5 +54,5 @@ export function view() {
   return html`<div class="page"><div class="page-head"><h1>Clusters</h1></div>${ignoredFilters(filters([]).ignored)}${wrong ? fault(wrong) : nothing}
     <div class="figures">${figure("Running", number(totals.running), `${number(totals.queued)} wait`)}${figure("Jobs", number(totals.jobs), counted(totals.schedules, "schedule"))}${figure("Store", span(store.latencyMs), `${store.kind}, an empty transaction`)}${backup(info.backup)}</div>
     ${findings()}${card("places", "Where attempts run", info.clusters.length ? table("Clusters", ["Cluster", "State", "Slots", "Waiting", "Nodes"], info.clusters.map(cluster)) : empty("No cluster", "No replica that is alive runs attempts."))}
-    ${card("replicas", "Who serves", table("Replicas", ["Node", "Host", "Version", "Started", "Heartbeat", "Loops"], info.replicas.map(replica)), { count: info.replicas.length })}</div>`;
+    ${card("replicas", "Who serves", table("Replicas", ["Node", "Host", "Version", "Started", "Heartbeat", "Loops"], info.replicas.map(replica)), { count: info.replicas.length, note: html`<a href="/lag?by=node">How late each machine starts, by the hour</a>` })}</div>`;
 }
