@@ -5,7 +5,7 @@ own code, from the same endings as the rows.
 """
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -44,13 +44,18 @@ def name_of(n: int) -> tuple[str, str]:
 
 def write(database: Path, now: datetime, count: int) -> None:
     """Add `count` finished triggers, evenly over the last `DAYS` days before `now`."""
+    insert(database, _past(now, count))
+
+
+def insert(database: Path, pasts: Iterable[Past]) -> None:
+    """Add these triggers."""
     engine = sa.create_engine(f"sqlite:///{database}")
     with engine.connect() as connection:
         connection.exec_driver_sql("PRAGMA synchronous=OFF")
         connection.exec_driver_sql("PRAGMA cache_size=-262144")
         connection.commit()
         chunk: list[Past] = []
-        for each in _past(now, count):
+        for each in pasts:
             chunk.append(each)
             if len(chunk) == CHUNK:
                 _insert(connection, chunk)

@@ -54,7 +54,7 @@ function lane(row, now) {
   past.sort((one, other) => (one.each.state === "skipped") - (other.each.state === "skipped"));
   const next = bands(row.next.map((at) => ({ a: x(at, now), b: x(at, now), at })));
   const running = row.past.find((mark) => !isOver(mark.each.state));
-  const label = running ? `running for ${span(now - running.from)}` : row.paused ? "paused" : row.next.length ? `in ${span(row.next[0] - now)}` : "not scheduled";
+  const label = running ? `running ${span(now - running.from)}` : row.paused ? "paused" : row.next.length ? `in ${span(row.next[0] - now)}` : "not scheduled";
   return html`<li class="lane">${jobLink(row.of)}<span class="lane-next ${running ? "running" : ""}">${label}</span>
     <svg class="lane-track" role="img" aria-label="${jobOf(row.of)}: ${row.past.length} in the last half hour, ${label}, ${row.next.length} to come in the next hour">
       <line x1="0" x2="100%" y1="14" y2="14" class="rail" />${past.map(pastMark)}${next.map(plannedMark)}</svg></li>`;
@@ -62,7 +62,7 @@ function lane(row, now) {
 
 function axis(now) {
   const marks = [];
-  for (let at = Math.ceil((now - PAST) / TEN_MINUTES) * TEN_MINUTES; at < now + AHEAD; at += TEN_MINUTES) if (Math.abs(at - now) > 560_000) marks.push(at);
+  for (let at = Math.ceil((now - PAST) / TEN_MINUTES) * TEN_MINUTES; at < now + AHEAD - 100_000; at += TEN_MINUTES) if (Math.abs(at - now) > 720_000) marks.push(at);
   return html`<svg class="axis" aria-hidden="true">${marks.map((at) => svg`<text x="${x(at, now)}%" y="14" class=${(at / TEN_MINUTES) % 3 ? "minor" : ""} text-anchor="middle">${minute(at)}</text>`)}
     <text class="now-word" x="${x(now, now)}%" y="14" text-anchor="middle">${clock(now)}</text></svg>`;
 }
