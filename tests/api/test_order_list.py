@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ import httpx
 import pytest
 
 from clickclock.app.desk import open_desk
+from clickclock.attribution.agents import lister
 from clickclock.attribution.api import order_list, report
 from clickclock.attribution.api.application import create_app
 from clickclock.attribution.api.query_context import Desk, Reply
@@ -61,6 +62,53 @@ def test_orders_come_page_by_page_and_stay_in_their_version(desk: Desk, small: S
     small.publish(credited("E", 300, "EUR", [(1, 300, 1.0, 300, 1.0)], day=date(2026, 11, 9)))
     assert _orders(desk, limit="2", cursor=cursor) == (["C", "D"], None)
     assert _orders(desk, limit="1")[0] == ["E"]
+
+
+@pytest.mark.parametrize("rows", [1, 2, 20])
+def test_orders_with_many_touchpoints_of_a_channel_come_once_whatever_is_looked_at_first(
+    desk: Desk, small: SmallLake, monkeypatch: pytest.MonkeyPatch, rows: int
+) -> None:
+    monkeypatch.setattr(lister, "ROWS_OF_AN_ORDER", rows)
+    many = [(1, 0, 0.0, 100, 0.25), *[(1, 0, 0.0, 100, 0.25)] * 2, (2, 400, 1.0, 100, 0.25)]
+    days = {"F": 5, "G": 5, "H": 6, "I": 4}
+    small.publish(
+        row for name, day in days.items() for row in credited(name, 400, "EUR", many, day=date(2026, 11, day))
+    )
+    for channel in ({"channel": "google"}, {"channel": "meta"}, {}):
+        pages: list[str] = []
+        cursor = None
+        while cursor or not pages:
+            page, cursor = _orders(desk, limit="1", **channel, **({"cursor": cursor} if cursor else {}))
+            pages += page
+        assert pages == ["H", "F", "G", "I"]
+        assert _orders(desk, limit="4", **channel) == (["H", "F", "G", "I"], None)
+
+
+@pytest.mark.parametrize("limit", ["1", "2", "3", "50"])
+def test_pages_go_on_where_a_month_ends_in_one_zone_before_another(desk: Desk, small: SmallLake, limit: str) -> None:
+    placed = {
+        "V": (date(2026, 11, 20), datetime(2026, 11, 20, 9, tzinfo=UTC)),
+        "Z": (date(2026, 11, 1), datetime(2026, 11, 1, 6, tzinfo=UTC)),
+        "X": (date(2026, 10, 31), datetime(2026, 11, 1, 5, tzinfo=UTC)),
+        "Y": (date(2026, 11, 1), datetime(2026, 11, 1, 4, tzinfo=UTC)),
+        "Q": (date(2026, 10, 31), datetime(2026, 10, 31, 20, tzinfo=UTC)),
+        "P": (date(2026, 11, 1), datetime(2026, 10, 31, 14, tzinfo=UTC)),
+        "W": (date(2026, 10, 3), datetime(2026, 10, 3, 9, tzinfo=UTC)),
+    }
+    small.publish(
+        {**row, "placed_at": at}
+        for name, (day, at) in placed.items()
+        for row in credited(name, 400, "EUR", [(1, 400, 1.0, 400, 1.0)], day=day)
+    )
+    for given, expected in (({}, list(placed)), ({"to": "2026-10-31"}, ["X", "Q", "W"]), ({"to": "2026-09-30"}, [])):
+        pages: list[str] = []
+        cursor = None
+        while True:
+            page, cursor = _orders(desk, limit=limit, **given, **({"cursor": cursor} if cursor else {}))
+            pages += page
+            if cursor is None:
+                break
+        assert pages == expected
 
 
 def test_the_orders_of_a_row_are_those_that_the_report_counts(desk: Desk, small: SmallLake) -> None:

@@ -22,7 +22,7 @@ from tests.bench.report import Report
 
 BENCHMARKS = (
     *("raw", "due", "steady", "trigger", "idle", "history", "backfill", "kills", "replicas", "containers", "apply"),
-    *("listeners", "audit", "access", "start", "backup", "dashboard"),
+    *("listeners", "audit", "access", "start", "backup", "dashboard", "report_pages"),
     *("clicks", "compaction", "imports", "models", "attribution", "attribution_large", "scale"),
 )
 

@@ -1,5 +1,7 @@
 """Lists of orders: what is asked, and cursors that belong to one list."""
 
+from datetime import UTC, datetime
+
 import pytest
 
 from clickclock.attribution.crediting.journey import Reason
@@ -7,7 +9,7 @@ from clickclock.attribution.reporting.listing import read_orders, read_paths
 from clickclock.cli.attribution_orders import REASONS
 from clickclock.foundation.errors import Malformed
 
-LAST = {"placed_us": 1_793_620_800_000_000, "client_id": "shop", "order_id": "A"}
+LAST = {"placed_at": datetime(2026, 11, 2, 12, tzinfo=UTC), "client_id": "shop", "order_id": "A"}
 
 
 def test_a_cursor_continues_its_own_list_in_its_own_version() -> None:

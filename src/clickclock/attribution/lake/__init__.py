@@ -27,6 +27,7 @@ from clickclock.attribution.lake.credited import (
     CREDITED_FROM,
     GROUP,
     SEPARATOR,
+    Reading,
     Worth,
     credited,
     groups,
@@ -242,19 +243,18 @@ class Lake:
                     yield Standing(partition, rows, sum(file.rows for file in files) - others)
 
     def credits(
-        self, result: Result, where: pc.Expression | None, columns: Sequence[str], models: Sequence[str] = ()
+        self, result: Result, where: pc.Expression | Reading | None, columns: Sequence[str], models: Sequence[str] = ()
     ) -> Iterator[pa.Table]:
         """Rows of credits of a version, with these columns and those of these models, which the version has.
 
-        `where` leaves out whole orders. Raises `VersionGone`.
+        `where` leaves out whole orders, or reads columns of whole orders itself. Raises `VersionGone`.
         """
         made = [f"{model}_{part}" for model in models for part in COLUMNS_OF_MODEL]
         stored, learnt = self.models(result)
         worth = self._worth(result, [model for model in models if model in learnt])
         read = [*columns, *(f"{model}_{part}" for model in models if model in stored for part in COLUMNS_OF_MODEL)]
-        batches = self.scan(
-            CREDITS, where, list(dict.fromkeys([*read, *(CREDITED_FROM if worth else ())])), result.credits_version
-        )
+        read = list(dict.fromkeys([*read, *(CREDITED_FROM if worth else ())]))
+        batches = where(read) if callable(where) else self.scan(CREDITS, where, read, result.credits_version)
         for rows in whole_orders(batches) if worth else (pa.Table.from_batches([batch]) for batch in batches):
             found = credited(rows, {}, worth).select([*columns, *made])
             if KIND in columns:

@@ -9,7 +9,7 @@ same rows have the same credits, whichever rows they come with.
 [[1, 2, 1], [0, 1, 2, 1], [0]]
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
@@ -36,6 +36,8 @@ SEPARATOR: Final = "\x1f"
 ROWS_AT_ONCE: Final = 2**18
 
 Numbers = NDArray[np.int64]
+Reading = Callable[[Sequence[str]], Iterator[pa.RecordBatch]]
+"""Columns of whole orders, whose rows are together."""
 Worth = Mapping[str, float]
 """What a model has learnt: how much each channel of each group is worth."""
 

@@ -10,7 +10,7 @@ orders, a row's orders in a report and the orders of a list with the same filter
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import date
+from datetime import UTC, date, datetime, timedelta
 from hashlib import blake2b
 from typing import Any, Final
 
@@ -44,6 +44,7 @@ STEPS_MAX: Final = 10
 """Orders with more touchpoints than that are counted together."""
 LAGS_HOURS: Final = (1, 6, 24, 72, 168, 336, 720)
 """Upper ends of the times from the first touchpoint to the order; later ones are counted together."""
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _CURSOR_CHARS_MAX: Final = 4096
 _OF_TOUCHPOINT: Final = {"channel": "channel", "campaign": "campaign", "ad_set": "adSet", "ad": "ad"}
 _OF_ORDER: Final = {"client_id": "clientId", "seller_id": "sellerId"}
@@ -96,6 +97,11 @@ class After(msgspec.Struct, frozen=True, array_like=True):
     order_id: str
     filters: str
 
+    @property
+    def placed_at(self) -> datetime:
+        """When that order was placed."""
+        return _EPOCH + timedelta(microseconds=self.placed_us)
+
 
 class Orders(msgspec.Struct, frozen=True, kw_only=True):
     """A page of orders, latest first."""
@@ -108,7 +114,8 @@ class Orders(msgspec.Struct, frozen=True, kw_only=True):
 
     def cursor(self, version: int, last: Row) -> str:
         """Where the page behind `last` begins."""
-        after = After(version, last["placed_us"], last["client_id"], last["order_id"], _digest(self))
+        placed_us = (last["placed_at"] - _EPOCH) // timedelta(microseconds=1)
+        after = After(version, placed_us, last["client_id"], last["order_id"], _digest(self))
         return urlsafe_b64encode(msgspec.json.encode(after)).decode().rstrip("=")
 
 
