@@ -91,16 +91,22 @@ def test_pages_go_on_where_a_month_ends_in_one_zone_before_another(desk: Desk, s
         "Z": (date(2026, 11, 1), datetime(2026, 11, 1, 6, tzinfo=UTC)),
         "X": (date(2026, 10, 31), datetime(2026, 11, 1, 5, tzinfo=UTC)),
         "Y": (date(2026, 11, 1), datetime(2026, 11, 1, 4, tzinfo=UTC)),
+        "R": (date(2026, 11, 1), datetime(2026, 11, 1, 3, tzinfo=UTC)),
         "Q": (date(2026, 10, 31), datetime(2026, 10, 31, 20, tzinfo=UTC)),
         "P": (date(2026, 11, 1), datetime(2026, 10, 31, 14, tzinfo=UTC)),
-        "W": (date(2026, 10, 3), datetime(2026, 10, 3, 9, tzinfo=UTC)),
+        "W": (date(2026, 10, 9), datetime(2026, 10, 9, 9, tzinfo=UTC)),
+        "U": (date(2026, 10, 8), datetime(2026, 10, 8, 9, tzinfo=UTC)),
     }
     small.publish(
         {**row, "placed_at": at}
         for name, (day, at) in placed.items()
         for row in credited(name, 400, "EUR", [(1, 400, 1.0, 400, 1.0)], day=day)
     )
-    for given, expected in (({}, list(placed)), ({"to": "2026-10-31"}, ["X", "Q", "W"]), ({"to": "2026-09-30"}, [])):
+    for given, expected in (
+        ({}, list(placed)),
+        ({"to": "2026-10-31"}, ["X", "Q", "W", "U"]),
+        ({"to": "2026-09-30"}, []),
+    ):
         pages: list[str] = []
         cursor = None
         while True:
