@@ -9,7 +9,7 @@ import { choose, filters, withChosen } from "../core/address.js";
 import { ask } from "../core/api.js";
 import { iso, ms, now } from "../core/time.js";
 
-const KNOWN = ["from", "to", "by", "model", "clientId", "sellerId", "currency", "kind", "channel", "campaign", "adSet", "version", "compare", "cohort", "month"];
+const KNOWN = ["from", "to", "by", "model", "clientId", "sellerId", "currency", "kind", "channel", "campaign", "adSet", "version", "compare", "cohort", "month", "all"];
 const LEVELS = ["channel", "campaign", "adSet", "ad"];
 const WIRE = { channel: "channel", campaign: "campaign", adSet: "ad_set", ad: "ad", seller: "seller", client: "client", day: "day", customer: "customer", kind: "kind", reason: "reason", source: "source", medium: "medium", keyword: "keyword", page: "page", device: "device", country: "country" };
 const WORDS = { channel: "Channel", campaign: "Campaign", adSet: "Ad set", ad: "Ad", seller: "Seller", client: "Client", day: "Day", customer: "Customer", kind: "Kind of order", reason: "Reason", source: "Source", medium: "Medium", keyword: "Keyword", page: "Landing page", device: "Device", country: "Country" };
@@ -18,6 +18,8 @@ const OF_A_CLICK = ["source", "medium", "keyword", "page", "device", "country"];
 /** Rows whose orders a list can show. */
 const LISTED = new Set([...LEVELS, "seller", "client", "day", "kind"]);
 const COHORTS = "cohorts", COMPARED = { period: "previous", year: "last_year" }, SPAN_DAYS = 30, DAY = 86_400_000;
+/** Rows that are drawn before they are asked for; sums and the days count all. */
+const SHOWN = 100;
 const FIGURES = { reason: ["orders,revenue", "orders,revenue"] };
 const ALL_FIGURES = ["clicks,people,orders,conversions,revenue,credit,refunds,cost,roas,cpa", "orders,conversions,credit,refunds,cost"];
 let found = null, wrong = null, stop = new AbortController();
@@ -157,8 +159,11 @@ function chart() {
   { more: html`<span class="key">${channels.map((channel) => html`<i class=${toneOf(channel)}></i>${channel ?? NO_CHANNEL} `)}</span>` });
 }
 
-function table(rows) {
-  const top = Math.max(...rows.map((each) => Number(each.credit ?? 0)), 1), hasCost = rows.some((each) => each.cost), before = beforeOf();
+/** The rows that are drawn, those with most credit. */
+const shownOf = (rows) => (found.given.all || found.row === "day" ? rows : rows.slice(0, SHOWN));
+
+function table(all) {
+  const rows = shownOf(all), top = Math.max(...rows.map((each) => Number(each.credit ?? 0)), 1), hasCost = rows.some((each) => each.cost), before = beforeOf();
   const next = LEVELS[LEVELS.indexOf(found.row) + 1];
   const name = (each) => (next && each[found.row] ? html`<a href=${withChosen({ [found.row]: each[found.row], by: "" })}><bdi>${nameOf(each)}</bdi></a>` : html`<bdi class=${each[found.row] ? "" : "faint"}>${nameOf(each)}</bdi>`);
   return card("rows", `By ${WORDS[found.row].toLowerCase()}`, html`<div class="table-box" tabindex="0" role="region" aria-label="The report"><table class="numbers" data-rows><thead><tr>
@@ -167,24 +172,24 @@ function table(rows) {
       <td class="num">${money(each.credit, each.currency)}</td>${before ? html`<td class="num">${money(before(each)?.credit, each.currency)}</td><td class="num">${moved(Number(each.credit ?? 0), Number(before(each)?.credit ?? 0))}</td>` : nothing}<td class="num ${Number(each.refunds) ? "" : "none"}">${amount(each.refunds)}</td>
       <td class="num">${each.orders && LISTED.has(found.row) ? html`<a class="opens" href=${ordersOf(each)} aria-label="${counted(each.orders, "order")} of ${nameOf(each)}">${number(each.orders)}</a>` : number(each.orders ?? 0)}</td><td class="num">${each.conversions == null ? "–" : number(Math.round(each.conversions * 100) / 100)}</td>
       <td class="num">${number(each.clicks)}</td><td class="num">${number(each.people)}</td>${hasCost ? html`<td class="num">${amount(each.cost)}</td><td class="num">${each.roas ? Number(each.roas).toFixed(2) : "–"}</td><td class="num">${amount(each.cpa)}</td>` : nothing}</tr>`)}</tbody></table></div>`,
-  { note: before ? comparedWith() : "an order that two channels touched is counted by both" });
+  { note: before ? comparedWith() : "an order that two channels touched is counted by both", more: rows.length < all.length ? html`<a class="more" href=${withChosen({ all: "1" })}>All ${number(all.length)} rows</a>` : nothing });
 }
 
 /** Each model's credit of each row, beside each other: the darker, the more of its row. */
 function models(rows) {
-  const cells = new Map(found.rows.rows.filter(isOfDrill).map((each) => [`${keyOf(each)}\x1f${each.model}`, each]));
+  const totals = new Map([...Map.groupBy(rows, (each) => each.currency)].map(([currency, mine]) => [currency, sum(mine, "credit")])), cells = new Map(found.rows.rows.filter(isOfDrill).map((each) => [`${keyOf(each)}\x1f${each.model}`, each]));
   return card("models", "Models side by side", html`<div class="table-box" tabindex="0" role="region" aria-label="Credit by model"><table class="numbers models"><thead><tr><th scope="col">${WORDS[found.row]}</th>
     ${found.models.map((model) => html`<th scope="col" class="num" aria-sort=${nothing}><a href=${withChosen({ model })} class=${model === chosenModel() ? "is-chosen" : ""}>${modelName(model)}</a></th>`)}<th scope="col" class="num">Depends on the model</th></tr></thead>
-    <tbody>${rows.filter((each) => each.currency).map((each) => {
+    <tbody>${shownOf(rows).filter((each) => each.currency).map((each) => {
       const all = found.models.map((model) => cells.get(`${keyOf(each)}\x1f${model}`)), top = Math.max(...all.map((cell) => Number(cell?.credit ?? 0)), 0.01), low = Math.min(...all.map((cell) => Number(cell?.credit ?? 0)));
-      return html`<tr><th scope="row"><bdi class=${each[found.row] ? "" : "faint"}>${nameOf(each)}</bdi></th>${all.map((cell) => html`<td class="num heat" .style=${`--heat:${top > low ? Math.round(((Number(cell?.credit ?? 0) - low) / (top - low)) * 100) : 0}%`}>${amount(cell?.credit)}</td>`)}<td class="num">${disagreement(each, all)}</td></tr>`;
+      return html`<tr><th scope="row"><bdi class=${each[found.row] ? "" : "faint"}>${nameOf(each)}</bdi></th>${all.map((cell) => html`<td class="num heat" .style=${`--heat:${top > low ? Math.round(((Number(cell?.credit ?? 0) - low) / (top - low)) * 100) : 0}%`}>${amount(cell?.credit)}</td>`)}<td class="num">${disagreement(each, all, totals.get(each.currency))}</td></tr>`;
     })}</tbody></table></div>`, { note: "the same orders, divided by other rules; a row's darkest cell is the model that gives it most" });
 }
 
 /** How much of a row's credit depends on the model, and whether that decides if its ads pay. */
-function disagreement({ credit, currency }, all) {
+function disagreement({ credit }, all, total) {
   const given = all.map((cell) => Number(cell?.credit ?? 0)), spread = Math.max(...given) - Math.min(...given);
-  const total = sum(rowsOf(found.rows.rows, chosenModel()).filter((each) => each.currency === currency), "credit"), returns = all.map((cell) => cell?.roas).filter(Boolean).map(Number);
+  const returns = all.map((cell) => cell?.roas).filter(Boolean).map(Number);
   const isTorn = returns.length > 0 && Math.min(...returns) < 1 && Math.max(...returns) >= 1, digits = credit?.split(".")[1]?.length ?? 0;
   if (!spread || !total) return html`<span class="faint">–</span>`;
   return html`${amount(spread.toFixed(digits))} <small class="faint">${((100 * spread) / total).toFixed(1)} % of all</small>${isTorn ? html`<br><small><b>pays by some models only</b></small>` : nothing}`;
