@@ -10,7 +10,7 @@ currencies are in different rows.
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
-from functools import reduce
+from functools import lru_cache, reduce
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
@@ -164,6 +164,12 @@ def standing(table: Table) -> ibis.Table:
 
 def credits_of(models: Sequence[str], there: Collection[str]) -> ibis.Table:
     """The credits of these models that count, from a table with the columns `there`; every order has a kind."""
+    return _credits_of(tuple(models), frozenset(there))
+
+
+@lru_cache(maxsize=64)
+def _credits_of(models: tuple[str, ...], there: frozenset[str]) -> ibis.Table:
+    # Kept: a join is another expression each time it is made, and what asks it would be written anew.
     table = credits_table(models)
     if KIND not in there:  # a release before this one made it
         table = replace(table, rows=pa.schema([field for field in table.rows if field.name != KIND]))
