@@ -18,9 +18,12 @@ const MISSING = { title: () => "No such page", enter: () => {}, view: () => html
 
 const OWN_FAULT = { message: "This page has a fault of its own and cannot be shown. Nothing is lost: other pages work. Reload it; if it stays so, report it with the browser's console." };
 
-let page = null, leave = () => {}, loadFault = null, broken = null, visit = 0, shown = 0, asked = 0, late = 0, prefix = false;
+/** @type {{ title: () => string, enter: (draw: () => void, values: object) => any, view: () => unknown } | null} */
+let page = null;
+let leave = () => {}, loadFault = null, broken = null, visit = 0, shown = 0, asked = 0, late = 0, prefix = false;
 let theme = kept("theme", Object.keys(THEMES), "auto");
 
+/** @param {{ path: string, word?: string }} route */
 const leadsTo = ({ path, word }) => word && (path === pathNow() || (path !== "/" && pathNow().startsWith(`${path}/`)));
 const isHere = (route) => route === ROUTES.filter(leadsTo).sort((a, b) => b.path.length - a.path.length)[0];
 const link = (route) => html`<a href=${route.path} aria-current=${isHere(route) ? "page" : nothing}>${route.word}</a>`;
@@ -149,9 +152,9 @@ function press(event) {
   }
   const act = {
     g: () => { prefix = true; setTimeout(() => { prefix = false; }, 1500); },
-    "/": () => document.querySelector("[data-find]")?.focus(),
+    "/": () => /** @type {HTMLElement?} */ (document.querySelector("[data-find]"))?.focus(),
     j: () => step(1), k: () => step(-1), x: () => choose(false), X: () => choose(true),
-    "?": () => document.querySelector("dialog.keys").showModal(),
+    "?": () => /** @type {HTMLDialogElement} */ (document.querySelector("dialog.keys")).showModal(),
   }[event.key];
   if (act) { event.preventDefault(); act(); }
 }

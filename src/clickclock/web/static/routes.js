@@ -1,5 +1,6 @@
 // Every page: its address, the file that shows it, and where navigation has it. A page is added by one line.
 // `word` puts it into the navigation, under "More" with `more`; `key` goes there after `g`. Without the permission that it `needs`, it is not offered.
+/** @type {{ path: string, load: () => Promise<any>, group?: string, word?: string, needs?: string, key?: string, more?: boolean }[]} */
 export const ROUTES = [
   { path: "/", load: () => import("./pages/overview.js"), group: "Scheduler", word: "Overview", key: "o" },
   { path: "/jobs", load: () => import("./pages/jobs.js"), group: "Scheduler", word: "Jobs", needs: "job.read", key: "j" },

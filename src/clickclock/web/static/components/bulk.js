@@ -8,7 +8,10 @@ import { field, openDialog, STAY } from "./dialog.js";
 import { counted, number } from "./parts.js";
 
 const WORDS = { cancel: "Cancel them", runAgain: "Run them again" }, DONE = { cancel: "cancelled", runAgain: "runs again" }, SHOWN = 500;
-/** A filter of the list of runs, as the interface takes it for a bulk. */
+/**
+ * A filter of the list of runs, as the interface takes it for a bulk.
+ * @param {Record<string, any>} filters
+ */
 export const filterOf = ({ state, ignored, ...rest }) => ({ ...Object.fromEntries(Object.entries(rest).filter(([, value]) => value)), ...(state ? { states: state.split(",") } : {}) });
 const total = (states) => Object.values(states).reduce((sum, each) => sum + each, 0);
 /** The filter, of those states alone that take an action; null if it names none of them. */
@@ -37,7 +40,7 @@ export async function actOnAll(filter, done) {
         ${answers.length > SHOWN ? html`<p class="hint">And ${counted(answers.length - SHOWN, "more answer")}; what was refused stands first.</p>` : nothing}` : nothing}`,
     act: async (values) => {
       const action = values.get("action");
-      if (!action) return;
+      if (!action) return undefined;
       did = action;
       for (let cursor = null, bulkId = null, isFirst = true; isFirst || cursor; isFirst = false) {
         const answer = await change("POST", "bulk", { action, filter: narrowed[action], cursor, bulkId, reason: values.get("reason") });

@@ -7,7 +7,7 @@ const HOUR = 3_600_000, MINUTE = 60_000, LABEL_EVERY = 6, FEW = 60;
 
 /** A change of a zone's clock as the service says it → `{ at, start, end, by }`: its local day, in ms. */
 export function dayOfChange({ at, localBefore, minutes }) {
-  const [, hours, minute] = /T(\d\d):(\d\d)/.exec(localBefore), instant = ms(at), by = minutes * MINUTE, start = instant - hours * HOUR - minute * MINUTE;
+  const [, hours, minute] = /T(\d\d):(\d\d)/.exec(localBefore), instant = ms(at), by = minutes * MINUTE, start = instant - Number(hours) * HOUR - Number(minute) * MINUTE;
   return { at: instant, start, end: start + 24 * HOUR - by, by };
 }
 

@@ -36,7 +36,11 @@ export function path(channels, all = channels.length) {
     ${all > channels.length ? html`<span class="faint">and ${all - channels.length} more</span>` : nothing}${channels.length ? nothing : html`<span class="faint">${NO_CHANNEL}</span>`}</span>`;
 }
 
-/** A bar of parts, each a share of 1: what a model gives to each, left to right. `over` is the part that is pointed at. */
+/**
+ * A bar of parts, each a share of 1: what a model gives to each, left to right. `over` is the part that is pointed at.
+ * @param {any[]} parts
+ * @param {{ over?: string?, point?: (id: string?) => void, label?: string }} [more]
+ */
 export function splitBar(parts, { over = null, point = () => {}, label } = {}) {
   let from = 0;
   const placed = parts.filter((part) => part.share > 0).map((part) => { const here = { ...part, from }; from += part.share * 100; return here; });

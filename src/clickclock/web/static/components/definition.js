@@ -26,7 +26,7 @@ export async function editDefinition({ title, name, query, pick, done }) {
     },
     act: async (values) => {
       let body;
-      try { body = JSON.parse(values.get("text")); } catch (error) { throw new Error(`This is no JSON: ${error.message}.`); }
+      try { body = JSON.parse(values.get("text")); } catch (error) { throw new Error(`This is no JSON: ${error.message}.`, { cause: error }); }
       try { await change("PUT", name, body, { etag }); } catch (error) {
         if (error.code === "staleVersion") {
           answer = await ask(name, query);

@@ -20,6 +20,6 @@ const known = (options, value) => (options.some(([each]) => each === value) ? op
 /** `-24h`, `-7d` or a time as the interface takes it → a time; what is neither goes on as it is, and is refused there. */
 export function timeOf(text, now) {
   const relative = /^-(\d+)(m|h|d)$/.exec(text ?? "");
-  return relative ? new Date(now - relative[1] * { m: 60_000, h: 3_600_000, d: 86_400_000 }[relative[2]]).toISOString() : text;
+  return relative ? new Date(now - Number(relative[1]) * { m: 60_000, h: 3_600_000, d: 86_400_000 }[relative[2]]).toISOString() : text;
 }
 export const SPANS = [["", "any time"], ["-1h", "last hour"], ["-24h", "last 24 hours"], ["-7d", "last 7 days"], ["-30d", "last 30 days"]];

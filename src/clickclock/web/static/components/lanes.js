@@ -51,7 +51,7 @@ const plannedMark = (mark) => (mark.count > 3
 function lane(row, now) {
   const kinds = [...Map.groupBy(row.past, ({ each }) => each.state).values()];
   const past = kinds.flatMap((marks) => bands(marks.map(({ from, to, each }) => ({ a: x(from, now), b: x(to, now), each })), marks[0].each.state === "skipped" ? 3 * NEAR : NEAR));
-  past.sort((one, other) => (one.each.state === "skipped") - (other.each.state === "skipped"));
+  past.sort((one, other) => Number(one.each.state === "skipped") - Number(other.each.state === "skipped"));
   const next = bands(row.next.map((at) => ({ a: x(at, now), b: x(at, now), at })));
   const running = row.past.find((mark) => !isOver(mark.each.state));
   const label = running ? `running ${span(now - running.from)}` : row.paused ? "paused" : row.next.length ? `in ${span(row.next[0] - now)}` : "not scheduled";

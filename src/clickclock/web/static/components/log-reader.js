@@ -105,7 +105,7 @@ export class LogReader {
 
   /** The map beside the scroll bar: where faults and hits are. */
   paint() {
-    const map = document.querySelector(".map");
+    const map = /** @type {HTMLCanvasElement?} */ (document.querySelector(".map"));
     if (!map || !this.count) return;
     const style = getComputedStyle(map), ratio = devicePixelRatio, width = (map.width = 18 * ratio), height = (map.height = map.clientHeight * ratio), pen = map.getContext("2d");
     const many = new Uint16Array(height), y = (line) => Math.min(height - 1, Math.floor((line / this.count) * height));

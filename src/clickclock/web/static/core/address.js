@@ -6,7 +6,11 @@ export const unsegment = (text) => decodeURIComponent(text).replace(/^~/, "");
 /** `to("/jobs", "shop", "export")`: the path of a page. */
 export const to = (base, ...names) => `${base}/${names.map(segment).join("/")}`;
 
-/** What the address says for the names that a page knows; `ignored` are the others, which a page names. */
+/**
+ * What the address says for the names that a page knows; `ignored` are the others, which a page names.
+ * @param {string[]} known
+ * @returns {Record<string, any>}
+ */
 export function filters(known) {
   const given = new URLSearchParams(location.search);
   const found = Object.fromEntries(known.map((name) => [name, given.get(name) ?? ""]));

@@ -23,6 +23,11 @@ const waitOf = (path) => (path.startsWith("/attribution/") ? 130 : 60);
 const late = (method, path) => `The service has not answered within ${waitOf(path)} s. ${method === "GET"
   ? "Look whether it is busy or stopped, then reload this page." : "It may have done what you asked: reload this page and look, before you try again."}`;
 
+/**
+ * @param {string} method
+ * @param {string} path
+ * @param {{ query?: object, body?: unknown, headers?: Record<string, string>, signal?: AbortSignal }} [more]
+ */
 async function call(method, path, { query = {}, body, headers = {}, signal } = {}) {
   const asked = new URLSearchParams(Object.entries(query).filter(([, value]) => value != null && value !== ""));
   const sent = Date.now(), limit = new AbortController(), timer = setTimeout(() => limit.abort(), waitOf(path) * 1000);
@@ -54,7 +59,13 @@ export const signInProvider = () => ask("/signIn").then(({ provider }) => provid
 /** `ask("jobTrigger", { state: "failed" })`: an answer of the scheduler. A name with a slash in front is a whole path. */
 export const ask = (name, query, signal) => call("GET", path(name), { query, signal });
 
-/** `change("PUT", "schedules", { scheduleId, paused: true }, { etag })`: a change; with `etag`, of that version only. */
+/**
+ * `change("PUT", "schedules", { scheduleId, paused: true }, { etag })`: a change; with `etag`, of that version only.
+ * @param {string} method
+ * @param {string} name
+ * @param {unknown} [body]
+ * @param {{ query?: object, etag?: string }} [more]
+ */
 export async function change(method, name, body, { query, etag } = {}) {
   const send = async () => call(method, path(name), { query, body, headers: { ...(await ours()), ...(etag ? { "if-match": etag } : {}) } });
   try {

@@ -27,7 +27,8 @@ function both(...messages) {
   channel?.postMessage(messages);
 }
 
-let waiting = [], timer = 0;
+const waiting = [];
+let timer = 0;
 function gather(message) {
   waiting.push(message);
   timer ||= setTimeout(() => { timer = 0; both(...waiting.splice(0)); }, TOGETHER_MS);

@@ -6,7 +6,7 @@ let last = -1;
 
 export function step(by) {
   const all = rows(), at = all.indexOf(here()), row = all[Math.max(0, Math.min(all.length - 1, at + by))];
-  (row?.matches("a, button") ? row : row?.querySelector("a, button, summary"))?.focus();
+  /** @type {HTMLElement?} */ (row?.matches("a, button") ? row : row?.querySelector("a, button, summary"))?.focus();
 }
 
 /** Press the checkbox of the row that has the focus; with `isRange`, of all rows up to it. */

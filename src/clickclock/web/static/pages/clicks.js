@@ -86,7 +86,7 @@ function look(asked) {
 
 function submit(event) {
   event.preventDefault();
-  const asked = Object.fromEntries([...new FormData(event.target)].map(([name, value]) => [name, value.trim()]));
+  const asked = Object.fromEntries([...new FormData(event.target)].map(([name, value]) => [name, String(value).trim()]));
   choose(asked, { push: true });
   look(asked);
 }

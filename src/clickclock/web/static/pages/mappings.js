@@ -26,7 +26,7 @@ async function load() {
 
 function submit(event) {
   event.preventDefault();
-  choose({ command: new FormData(event.target).get("command").trim() }, { push: true });
+  choose({ command: String(new FormData(event.target).get("command")).trim() }, { push: true });
   load();
 }
 

@@ -71,6 +71,7 @@ function figures(at) {
 }
 
 /** What is wrong, worst first, each with what to do or where to look. */
+/** @returns {{ state: string, what: unknown, then: unknown, link?: string }[]} */
 function wrong() {
   return [
     ...known.findings.map((each) => ({ state: each.severity === "fail" ? "failed" : "timedOut", what: prose(each.message), then: prose(each.remedy) })),

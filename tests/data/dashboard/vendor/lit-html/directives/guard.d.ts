@@ -1,0 +1,1 @@
+export const guard: (dependencies: unknown[], template: () => unknown) => any;

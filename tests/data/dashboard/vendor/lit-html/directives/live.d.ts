@@ -1,0 +1,1 @@
+export const live: (value: unknown) => any;
