@@ -51,10 +51,13 @@ async function look(given, signal, tell) {
   const by = LEVELS.includes(row) ? LEVELS.slice(given.channel ? 1 : 0, LEVELS.indexOf(row) + 1) : [row];
   const report = async (more) => (await ask("/attribution/report", { ...of, ...more }, signal)).report;
   const [wanted, compared] = FIGURES[row] ?? ALL_FIGURES, dimensions = [...by.map((name) => WIRE[name]), "model"].join();
-  const rows = await report({ by: dimensions, figures: wanted }), part = { given, versions, version, row, by, rows, days: null, then: null, models: [...new Set(rows.rows.map((each) => each.model))] };
+  const asked = report({ by: dimensions, figures: wanted });
+  const days = row === "reason" ? null : report({ by: "day,channel", model: given.model || "last", figures: "orders,credit" });
+  days?.catch(() => {});   // if the rows fail, the days do not matter; if not, they are awaited below
+  const rows = await asked, part = { given, versions, version, row, by, rows, days: null, then: null, models: [...new Set(rows.rows.map((each) => each.model))] };
   tell(part);
-  if (row !== "reason") {
-    part.days = await report({ by: "day,channel", model: given.model || "last", figures: "orders,credit" });
+  if (days) {
+    part.days = await days;
     tell(part);
   }
   const compare = from && to && COMPARED[given.compare], version_ = given.compare > 0 ? given.compare : null;
