@@ -18,16 +18,14 @@ from urllib.parse import urlencode
 from zoneinfo import ZoneInfo
 
 import httpx
-import uuid_utils
 from playwright.sync_api import Browser, expect, sync_playwright
 
-from clickclock.scheduler.insight.statistics import Ending
 from clickclock.scheduler.jobs.trigger import State
 from tests import parts
 from tests.acceptance.dashboard import watched
 from tests.acceptance.service import Service, running
 from tests.acceptance.shop import fill
-from tests.bench.history_rows import Past, insert
+from tests.bench.history_rows import Past, insert, ran
 from tests.house.tree import ROOT
 
 FOLDER = ROOT / "docs/images"
@@ -135,23 +133,12 @@ def _past(now: datetime) -> Iterator[Past]:
         application, job_name = name.split("/")
         for number, due in enumerate(dues[name]):
             lag_ms, duration_ms = chance.lognormvariate(1.5, 0.7), takes_s * 1000 * chance.uniform(0.8, 1.2)
-            started = due + timedelta(milliseconds=lag_ms)
-            finished = started + timedelta(milliseconds=duration_ms)
-            if finished > now:
-                continue
             state = State.FAILED if fails and number % fails == 1 else State.SUCCEEDED
-            ending = Ending(
-                application,
-                job_name,
-                state,
-                finished,
-                attempts=1,
-                duration_ms=duration_ms,
-                lag_ms=lag_ms,
-                cpu_seconds=duration_ms / 5000,
-                max_memory_bytes=chance.randrange(10**7, 10**8),
+            past = ran(
+                (application, job_name), state, due, lag_ms, duration_ms, chance.randrange(10**7, 10**8), until=now
             )
-            yield Past(str(uuid_utils.uuid7(nanoseconds=int(1e9 * due.timestamp()))), ending, due, started)
+            if past.ending.finished_at < now:
+                yield past
 
 
 def _job(name: str) -> dict[str, Any]:

@@ -81,22 +81,40 @@ def _past(now: datetime, count: int) -> Iterator[Past]:
         state = chance.choice(_ENDS)
         application, job_name = name_of(n)
         lag_ms, duration_ms = chance.lognormvariate(1.5, 0.7), chance.lognormvariate(7, 1)
-        started = None if state is State.SKIPPED else due + timedelta(milliseconds=lag_ms)
-        finished = due if started is None else min(now, started + timedelta(milliseconds=duration_ms))
-        ending = Ending(application, job_name, state, finished)
-        if started is not None:
-            ending = Ending(
-                application,
-                job_name,
-                state,
-                finished,
-                attempts=1,
-                duration_ms=duration_ms,
-                lag_ms=lag_ms,
-                cpu_seconds=duration_ms / 5000,
-                max_memory_bytes=chance.randrange(10**7, 10**8),
-            )
-        yield Past(str(uuid_utils.uuid7(nanoseconds=int(1e9 * due.timestamp()))), ending, due, started)
+        memory = chance.randrange(10**7, 10**8)
+        if state is State.SKIPPED:
+            yield _of(Ending(application, job_name, state, due), due, None)
+        else:
+            yield ran((application, job_name), state, due, lag_ms, duration_ms, memory, until=now)
+
+
+def ran(
+    job: tuple[str, str],
+    state: State,
+    due: datetime,
+    lag_ms: float,
+    duration_ms: float,
+    memory: int,
+    *,
+    until: datetime,
+) -> Past:
+    """A trigger that ran, for so long or until then, with `memory` bytes at most."""
+    started = due + timedelta(milliseconds=lag_ms)
+    ending = Ending(
+        *job,
+        state,
+        min(until, started + timedelta(milliseconds=duration_ms)),
+        attempts=1,
+        duration_ms=duration_ms,
+        lag_ms=lag_ms,
+        cpu_seconds=duration_ms / 5000,
+        max_memory_bytes=memory,
+    )
+    return _of(ending, due, started)
+
+
+def _of(ending: Ending, due: datetime, started: datetime | None) -> Past:
+    return Past(str(uuid_utils.uuid7(nanoseconds=int(1e9 * due.timestamp()))), ending, due, started)
 
 
 def _trigger_row(past: Past) -> dict[str, Any]:

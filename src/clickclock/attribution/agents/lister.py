@@ -124,7 +124,7 @@ class Lister:
         most = asked.limit + 1
         if not asked.filters.of_touchpoint:
             return self._asked(result, _latest(rows.filter(_.place <= 1), most).select(*_PLACE))
-        # Of an order, several rows may fit. To look for the orders of all rows would take three times as long.
+        # Several rows of an order may fit. To look for the orders of all rows would take three times as long.
         some = _latest(rows, most * ROWS_OF_AN_ORDER).group_by(_PLACE).aggregate(fitting=_.count())
         keys = self._asked(result, _latest(some, most))
         if len(keys) == most or sum(key["fitting"] for key in keys) < most * ROWS_OF_AN_ORDER:

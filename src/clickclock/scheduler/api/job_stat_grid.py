@@ -33,7 +33,7 @@ ENDS_MAX = 50_000
 
 
 class GridFilters(Query):
-    """Of which application, of when, and which figure."""
+    """An application, a window, and a figure."""
 
     application: Word | None = Field(None, description="What ran for this application.", examples=["shop"])
     figure: Figure = Field(Figure.LAG_P95, description="What each cell has.", examples=["lagP95"])
