@@ -8,6 +8,7 @@ OtherEvent(name='viewproduct')
 """
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -82,6 +83,8 @@ def _judge_sale(
     order: dict[str, Any] = {
         name: parameters[sent] for name, sent in _PARAMETERS.items() if parameters.get(sent, "") != ""
     }
+    if _is_small_code(order.get("currency", "")):  # so partners write it that measure apps
+        order["currency"] = order["currency"].upper()
     faults: list[Fault] = []
     items = items_of(parameters, faults)
     if items:
@@ -112,6 +115,7 @@ def _judge_other(
     return OtherEvent(name)
 
 
+_is_small_code: Final = re.compile("[a-z]{3}").fullmatch
 _PARAMETERS: Final = {
     "client_id": "client_id",
     "order_id": "item_identifier",
