@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from clickclock.attribution.clicks.click import AHEAD_MAX_MS
@@ -298,6 +298,7 @@ anything = st.recursive(
 )
 
 
+@example({"cli_ubid": None, "customer_id": "1"})
 @given(st.dictionaries(st.sampled_from((*FIELDS, "amuont")), anything))
 def test_any_object_is_an_amendment_or_has_faults(changes: dict[str, Any]) -> None:
     judged = amendment.judge(raw(**changes), NOW)
@@ -306,7 +307,7 @@ def test_any_object_is_an_amendment_or_has_faults(changes: dict[str, Any]) -> No
         assert all(fault.message.endswith((".", "?", "`.")) for fault in judged.faults)
     else:
         assert 0 <= judged.refunded_minor <= judged.amount_minor
-        assert judged.cli_ubid is not None or judged.device_id is not None
+        assert {judged.cli_ubid, judged.device_id, judged.customer_id} != {None}
 
 
 @given(st.binary(max_size=60))

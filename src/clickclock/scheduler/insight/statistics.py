@@ -14,7 +14,7 @@ PVLDB 12(12), 2019.
 import math
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import accumulate
 from typing import Final, NamedTuple, Self, TypeVar
@@ -241,22 +241,22 @@ def roll_up(endings: Iterable[Ending]) -> dict[Key, Rollup]:
     One that ran counts for the machine of its last attempt. Its lag counts there if that was its only one: of others, a
     machine that is not known any more was late.
     """
-    by_node: dict[Key, Rollup] = {}
-    by_job: dict[tuple[str, str, str | None, datetime], Rollup] = {}
+    by_job: dict[tuple[str, str, str | None, datetime, str | None, bool], Rollup] = {}
     for ending in endings:
-        key = (ending.application, ending.job_name, ending.group_name, hour_of(ending.finished_at))
-        by_job.setdefault(key, Rollup()).add(ending)
-        if ending.node is not None:
-            on_node = by_node.setdefault(Key(Scope.on(ending.node, ending.application), key[-1]), Rollup())
-            on_node.add(ending if ending.attempts == 1 else msgspec.structs.replace(ending, lag_ms=None))
+        where = (hour_of(ending.finished_at), ending.node, ending.attempts == 1)
+        by_job.setdefault((ending.application, ending.job_name, ending.group_name, *where), Rollup()).add(ending)
     rollups: dict[Key, Rollup] = {}
+    by_node: dict[Key, Rollup] = {}
     by_application: dict[Key, Rollup] = {}
-    for (application, job_name, group_name, hour), rollup in by_job.items():
+    for (application, job_name, group_name, hour, node, is_only), rollup in by_job.items():
+        if node is not None:
+            on_node = by_node.setdefault(Key(Scope.on(node, application), hour), Rollup())
+            on_node.merge(rollup if is_only else replace(rollup, lag=Spread(), latest=[]))
         by_application.setdefault(Key(Scope.of(application), hour), Rollup()).merge(rollup)
         if group_name is not None:
             rollups.setdefault(Key(Scope.of(group_name=group_name), hour), Rollup()).merge(rollup)
         of_job = rollups.setdefault(Key(Scope.of(application, job_name), hour), rollup)
-        if of_job is not rollup:  # its group was changed meanwhile
+        if of_job is not rollup:  # its group was changed meanwhile, or it ran in another place
             of_job.merge(rollup)
     for (_, hour), rollup in by_application.items():
         rollups.setdefault(Key(Scope.of(), hour), Rollup()).merge(rollup)
