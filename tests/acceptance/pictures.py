@@ -75,9 +75,12 @@ def stage(folder: Path) -> Iterator[Service]:
         running(folder / "data", *options) as service,
         httpx.Client(base_url=f"{service.url}/schedulerService/") as ask,
     ):
-        ask.post("jobTrigger", json={"application": "ops", "jobName": "rebuild-index"}).raise_for_status()
+        asked = ask.post("jobTrigger", json={"application": "ops", "jobName": "rebuild-index"}).raise_for_status()
         _wait(ask, jobName="rebuild-index", state="running")
         yield service
+        # What still runs would keep its supervisor for ten minutes.
+        ask.delete("jobTrigger", params={"triggerId": asked.json()["trigger"]["triggerId"]}).raise_for_status()
+        _wait(ask, jobName="rebuild-index", state="cancelled")
 
 
 def _declare(ask: httpx.Client) -> None:
