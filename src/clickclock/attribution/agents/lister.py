@@ -41,7 +41,7 @@ _KEYS: Final = pa.schema([(name, pa.string()) for name in _KEY])
 _WANTED: Final = ibis.table(dict.fromkeys(_KEY, "string"), "wanted")
 _PLACE: Final = (*_KEY, "placed_at")
 ROWS_OF_AN_ORDER: Final = 20
-"""Of so many on average, the rows of a page's orders are found at once."""
+"""If a page's orders have at most so many fitting rows each, on average, one question finds them."""
 DAY: Final = timedelta(days=1)
 _FACTS: Final = [
     *("client_id", "order_id", "placed_at", "order_day", "currency", "amount_minor", "refunded_minor", "status"),

@@ -93,7 +93,7 @@ def _are_spelled_one_way(values: Sequence[str]) -> bool:
 
 
 def _none_of(values: Sequence[str]) -> bytes:
-    """A value that is none of these, however it is written; blanks before it are nothing that a template takes."""
+    """A value that is none of these, in any case or with blanks behind. A template takes no blanks before a value."""
     return rb"(?!(?i:%b)(?:\+|%%20)*+(?:&|\Z))" % "|".join(values).encode()
 
 

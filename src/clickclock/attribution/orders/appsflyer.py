@@ -83,7 +83,7 @@ def _judge_sale(
     order: dict[str, Any] = {
         name: parameters[sent] for name, sent in _PARAMETERS.items() if parameters.get(sent, "") != ""
     }
-    if _is_small_code(order.get("currency", "")):  # so partners write it that measure apps
+    if _is_small_code(order.get("currency", "")):  # partners that measure apps write it so
         order["currency"] = order["currency"].upper()
     faults: list[Fault] = []
     items = items_of(parameters, faults)
