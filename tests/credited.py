@@ -73,6 +73,11 @@ def click(
     return encode(EntryKind.CLICK, f"{number:032x}", received_ms, origin, detail.encode(), raw.encode())
 
 
+def view(number: int, time_ms: int, **said: Any) -> bytes:
+    """The entry of a view, as that of a click."""
+    return EntryKind.VIEW.encode() + click(number, time_ms, **said)[1:]
+
+
 def order(number: int, order_id: str, placed_ms: int, *, received_ms: int | None = None, **said: Any) -> bytes:
     """The entry of an order, or of its amendment."""
     usual = {"client_id": "shop", "order_id": order_id, "event_time": placed_ms, "amount": "10.00", "currency": "EUR"}

@@ -111,6 +111,13 @@ def entries(person: int) -> list[bytes]:
     ]
 
 
+def view(person: int) -> bytes:
+    """A view by a person, which says what the first click says."""
+    _, entry, rest = entries(person)[0].split(b"\t", 2)
+    assert entry.decode() == entry_id(person, 0)
+    return b"\t".join((EntryKind.VIEW.encode(), entry_id(person, 9).encode(), rest))
+
+
 def derive(lake: Lake, people: int) -> None:
     """What a run would make of them, and what an export would remember; published as version 1."""
     each = range(people)

@@ -182,7 +182,13 @@ def test_what_was_refused_is_replayed_once_the_accounts_allow_it(folder: Folder)
     settings.write_text('[[accounts]]\nclient_id = "c"\n')
     chosen = ("replay", "rejections", "--config", str(settings), "--client-id", "c")
     assert folder.json(*chosen, "--until", "2020-01-01")["rows"] == 0
-    assert folder.json(*chosen, "--dry-run")["kept"] == {"clicks": 1, "orders": 1, "events": 0, "rejections": 0}
+    assert folder.json(*chosen, "--dry-run")["kept"] == {
+        "clicks": 1,
+        "views": 0,
+        "orders": 1,
+        "events": 0,
+        "rejections": 0,
+    }
     report = folder.json(*chosen)
     assert (report["accepted"], report["refused"], report["known"]) == (2, 1, 0)
     folder.compact()

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from clickclock.attribution.agents.attributor import Settings
 from clickclock.attribution.clicks.account import ChannelRule
 from clickclock.attribution.clicks.entry import EntryKind, connection, encode
-from clickclock.attribution.crediting.policy import InvalidTraffic, Policies, Policy, SellerRule, Window
+from clickclock.attribution.crediting.policy import InvalidTraffic, Policies, Policy, SellerRule, ViewWindow, Window
 from clickclock.attribution.engines import Engine
 from clickclock.attribution.engines.spark import Spark
 from clickclock.attribution.errors import VersionGone
@@ -38,6 +38,7 @@ from tests.credited import (
     order,
     rows,
     run,
+    view,
 )
 from tests.elsewhere import Steady
 from tests.house.tree import ROOT
@@ -780,6 +781,22 @@ def test_on_spark_runs_of_what_is_new_make_what_one_run_of_everything_makes(
     days: list[dict[str, Any]], spark: Engine, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     agree(tmp_path_factory.mktemp("world"), days, 10 * HOUR_MS, spark)
+
+
+@pytest.mark.needs("java")
+def test_on_spark_a_view_earns_an_order_that_no_click_earns(spark: Engine, lake: Lake, tmp_path: Path) -> None:
+    load(
+        lake,
+        view(1, START_MS, cli_ubid="a", source="meta"),
+        view(2, START_MS + DAY_MS, cli_ubid="b", source="meta"),
+        click(3, START_MS, cli_ubid="b", source="meta"),
+        order(4, "seen", START_MS + 2 * HOUR_MS, cli_ubid="a"),
+        order(5, "clicked", START_MS + DAY_MS + HOUR_MS, cli_ubid="b"),
+    )
+    rules = Settings(Policies(Policy(view_windows=(ViewWindow(hours=24),))), {"last": {}})
+    result = run(lake, tmp_path, rules, engine=spark).result
+    assert result is not None
+    assert journeys(lake, result) == {"seen": ["1"], "clicked": ["3"]}
 
 
 def test_clicks_of_an_earlier_release_are_credited_as_those_of_today_once_the_lake_was_kept_up(

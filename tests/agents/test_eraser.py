@@ -420,6 +420,19 @@ async def test_a_run_that_died_after_it_had_taken_clicks_in_keeps_no_later_one_f
     }
 
 
+async def test_views_go_with_whoever_saw_the_ad(tmp_path: Path) -> None:
+    ours = Shop(tmp_path / "ours")
+    await ours.keep([line for person in range(9) for line in (*shop.entries(person), shop.view(person))])
+    await attributor(ours.lake, tmp_path).step()
+    assert len(ours.rows("view_touches")) == len(ours.rows("views")) == 9
+    receipt = await ours.erase("cli_ubid", shop.browser(VICTIM))
+    assert (receipt.rows["views"], receipt.rows["view_touches"]) == (1, 1)
+    result = (await attributor(ours.lake, tmp_path).step()).result
+    assert result is not None
+    assert len(ours.rows("view_touches")) == len(ours.rows("views")) == 8
+    assert traces(tmp_path / "ours", *says(VICTIM)[:1]) == []
+
+
 async def test_a_file_of_another_client_or_of_somebody_else_is_left_alone(ours: Shop) -> None:
     mine = (ours.folder / "exports" / shop.GOOGLE_FILE).read_bytes()
     others = [shop.GOOGLE_FILE.replace("shop-1", "shop-1-x"), shop.GOOGLE_FILE.replace("shop-1", "shop"), "notes.txt"]

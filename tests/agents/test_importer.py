@@ -24,7 +24,7 @@ from clickclock.attribution.files.order_tokens import OrderToken, write_order_to
 from clickclock.attribution.importing.faulty_row import SHOWN_MAX
 from clickclock.attribution.importing.historical import id_of
 from clickclock.attribution.journal import Journal, salvage, segments
-from clickclock.attribution.lake import CLICKS, EVENTS, ORDERS, REJECTIONS, Lake
+from clickclock.attribution.lake import CLICKS, EVENTS, ORDERS, REJECTIONS, VIEWS, Lake
 from clickclock.attribution.orders.amendment import Amendment
 from clickclock.attribution.orders.amendment import judge as judge_order
 from clickclock.attribution.registering.import_report import Report
@@ -273,6 +273,19 @@ async def test_lines_of_a_log_bring_their_browser_along_and_other_requests_are_p
     assert by_agent["phone"]["referer"] == "https://s/"
     assert by_agent["phone"]["received_at"] == NOW - timedelta(days=1, seconds=-2)
     assert by_agent[None]["received_at"] == NOW - timedelta(days=1)
+
+
+async def test_views_in_a_log_become_views_and_a_second_import_changes_nothing(world: World) -> None:
+    query = f"client_id=c&seller_id=s&asvt=v&atag=a&cli_ubid=u&event_time={NOW_MS - A_DAY_MS}"
+    paths = (f"/aclick?{query}", f"/aview?{query}", f"/aview?{query}", "/aview?client_id=c", f"/review?{query}")
+    log = world.archive("access.log", [f"https://clicks.example{path}" for path in paths])
+    report = await world.load(log)
+    assert (report.others, report.kept) == (1, {"clicks": 1, "views": 2, "rejections": 1})
+    await world.compact()
+    assert len(world.rows()) == 1
+    assert len({each["id"] for each in world.rows(VIEWS.name)}) == 2
+    assert [each["what"] for each in world.rows(REJECTIONS.name)] == ["view"]
+    assert (await world.load(log)).known == 4
 
 
 async def test_only_one_import_runs_at_a_time(world: World) -> None:

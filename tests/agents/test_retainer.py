@@ -24,7 +24,10 @@ LATE_MS = 1_800_000_000_000 + 2 * 86_400_000
 async def lake(tmp_path: Path) -> Lake:
     """Three days of clicks and orders, and what was derived of them."""
     lake = Lake(tmp_path / "lake")
-    await keep(tmp_path / "journal" / "0", [line for person in range(PEOPLE) for line in shop.entries(person)])
+    await keep(
+        tmp_path / "journal" / "0",
+        [line for person in range(PEOPLE) for line in (*shop.entries(person), shop.view(person))],
+    )
     await Compactor(tmp_path / "journal", lake, ManualClock(THIRD_DAY), processes=1).step()
     shop.derive(lake, PEOPLE)
     return lake
@@ -47,12 +50,12 @@ def test_clicks_go_and_orders_stay_for_as_long_as_each_is_kept(lake: Lake) -> No
     made = Retainer(lake, ManualClock(THIRD_DAY), Retention(click_days=1, order_days=2)).step()
     assert made is not None
     assert days(lake) == {
-        **{name: {"2027-01-16", "2027-01-17"} for name in ("clicks", "rejections", "events")},
+        **{name: {"2027-01-16", "2027-01-17"} for name in ("clicks", "views", "rejections", "events")},
         "orders": {"2027-01-15", "2027-01-16", "2027-01-17"},
         "touches": set(),
     }
     assert made.kind is Kind.RETENTION
-    assert made.rows == {"touches": 2 * PEOPLE, "clicks": 6, "rejections": 2, "events": 2}
+    assert made.rows == {"touches": 2 * PEOPLE, "clicks": 6, "views": 2, "rejections": 2, "events": 2}
     assert made.before == dict.fromkeys(made.rows, "2027-01-16")
 
 

@@ -42,7 +42,7 @@ class Ground:
         """Keep a click as the collector does; it is on disk afterwards."""
         judged = judge(query, _now_ms(), Accounts(default_profile=Profile.OBSERVED))
         if isinstance(judged, Rejection):
-            await self.keep(EntryKind.REJECTION, detail_of(judged), query)
+            await self.keep(EntryKind.REJECTION, detail_of(judged, "click"), query)
         else:
             kind = EntryKind.PLAIN_CLICK if judged.plain else EntryKind.CLICK
             await self.keep(kind, judged.profile.encode(), query)

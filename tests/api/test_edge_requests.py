@@ -16,7 +16,7 @@ from clickclock.attribution.api.origin import Origins
 from clickclock.attribution.clicks.account import Account, Accounts, Profile
 from clickclock.attribution.clicks.address import pseudonym
 from clickclock.attribution.clicks.entry import JUDGED, EntryKind, connection
-from clickclock.attribution.lake.rows import row_of
+from clickclock.attribution.lake.rows import row_of, with_query
 from clickclock.attribution.registering.registration import accepted
 from clickclock.attribution.registering.retrial import Accepted, Rejected, judge
 from clickclock.attribution.registering.sighting import sight
@@ -457,3 +457,46 @@ def test_a_prefetch_that_is_refused_stays_one_when_it_is_judged_again(port: Port
     assert isinstance(again, Accepted)
     assert (again.kind, again.detail) == (EntryKind.CLICK, b"open prefetch")
     assert accepted(again.detail) == ("open", True)
+
+
+@pytest.mark.parametrize("path", ["/aview", "/AView/", "http://clicks.example/aview"])
+@pytest.mark.parametrize("method", ["GET", "HEAD", "POST"])
+def test_a_view_is_on_disk_before_it_is_answered_and_is_no_click(port: Port, path: str, method: str) -> None:
+    said = query(cli_ubid=_unique(port))
+    heard = port.ask(get(f"{path}?{said}", method=method, fields="User-Agent: test\r\n"))
+    assert (heard.status, heard.body, heard.fields["access-control-allow-origin"]) == (204, b"", "*")
+    entry = port.entries()[-1]
+    assert (entry.kind, entry.raw, entry.agent, entry.detail) == (EntryKind.VIEW, said.encode(), b"test", b"strict")
+    assert (sight(entry).seen, sight(entry).fields["profile"]) == ("view", "strict")
+    table, row = row_of(entry, "j", 1)
+    assert (table.name, with_query(row)["query"]) == ("views", said.encode())
+
+
+def test_a_view_with_flags_and_without_consent_is_as_a_click_would_be(tmp_path: Path) -> None:
+    with Port(tmp_path, profile=Profile.OPEN) as port:
+        assert port.ask(get("/aview?client_id=c&consent=denied&cli_ubid=u&utm_source=tv")).status == 204
+        (entry,) = port.entries()
+        assert (entry.kind, entry.raw) == (EntryKind.VIEW, b"client_id=c&utm_source=tv&consent=denied")
+        assert sight(entry).fields["flags"] == ["noConsent", "eventTimeAbsent"]
+
+
+@pytest.mark.parametrize(
+    ("request_", "status"),
+    [
+        (get("/aview?client_id=c&cli_ubid=u"), 400),
+        (post("/aview", b"client_id=c&cli_ubid=u", "Content-Type: text/html\r\n"), 415),
+        (get("/aview?client_id=c&cli_ubid=u", method="PUT"), 405),
+    ],
+)
+def test_a_view_that_is_refused_stays_one_when_it_is_judged_again(port: Port, request_: bytes, status: int) -> None:
+    heard = port.ask(request_)
+    assert heard.status == status
+    entry = port.entries()[-1]
+    assert (sight(entry).seen, sight(entry).fields["was"]) == ("rejection", "view")
+    table, row = row_of(entry, "j", 1)
+    assert (table.name, row["what"], row["client_id"]) == ("rejections", "view", "c")
+    codes = frozenset(fault["code"] for fault in row["faults"])
+    rejected = Rejected(row["what"], row["kind"], "c", codes, entry.received_ms, entry.raw)
+    again = judge(rejected, Accounts(default_profile=Profile.OPEN))
+    assert isinstance(again, Accepted)
+    assert (again.kind, again.detail) == (EntryKind.VIEW, b"open")

@@ -116,6 +116,14 @@ def test_what_a_client_sent_cannot_move_the_cursor() -> None:
     assert "\x1b" not in drawn(proof)
 
 
+def test_views_are_told_from_clicks() -> None:
+    seen = {**CLICK, "id": "v", "kind": "view", "fate": "gave_way", "why": "A click counts."}
+    told = lines({**PROOF, "clicks": [{**CLICK, "kind": "click"}, seen]})
+    assert "1 click, 1 view, touchpoints among them: 1" in told
+    assert next(line for line in told if "  v  " in line).split("  ")[1].endswith(", seen")
+    assert "A click counts." in told
+
+
 def test_a_click_says_which_time_counted_and_what_told_it_apart() -> None:
     late = {**CLICK, "timeCounted": "received", "why": "The time of its receipt counts."}
     other = {**CLICK, "id": "d", "apart": {"click": "b", "by": ["utm_campaign", "utm_source"]}}

@@ -20,7 +20,7 @@ from clickclock.attribution.crediting.columns.journey_columns import REASONS, TO
 from clickclock.attribution.crediting.columns.months import name, number
 from clickclock.attribution.crediting.columns.terms import Ads, Orders, Terms, terms_of
 from clickclock.attribution.crediting.journey import journey, reason
-from clickclock.attribution.crediting.policy import InvalidTraffic, Policies, Policy, SellerRule, Window
+from clickclock.attribution.crediting.policy import InvalidTraffic, Policies, Policy, SellerRule, ViewWindow, Window
 from clickclock.attribution.crediting.touchpoint import Fate, Touch, judge
 from clickclock.foundation.instant import DAY_MS
 
@@ -76,12 +76,13 @@ def as_tables(people: Sequence[Person], policies: Policies) -> tuple[list[str], 
     placed = [(person.client_id, order) for person in people for order in person.orders]
     channels = sorted({touch.channel for _, touch in clicks})
     sellers = sorted({touch.seller_id or "" for _, touch in clicks}.union(*(order.sellers for _, order in placed)))
-    meanings = sorted({(client_id, touch.channel, touch.seller_id) for client_id, touch in clicks}, key=repr)
+    meanings = sorted({(client_id, each.channel, each.seller_id, each.is_view) for client_id, each in clicks}, key=repr)
     ads = Ads(
         ad=np.array([code_of_ad(place) for place in range(len(meanings))], np.int64),
-        client=np.array([clients.index(client_id) for client_id, _, _ in meanings], np.int32),
-        channel=np.array([channels.index(channel) for _, channel, _ in meanings], np.int16),
-        seller=np.array([-1 if seller is None else sellers.index(seller) for _, _, seller in meanings], np.int32),
+        client=np.array([clients.index(client_id) for client_id, *_ in meanings], np.int32),
+        channel=np.array([channels.index(channel) for _, channel, *_ in meanings], np.int16),
+        seller=np.array([-1 if seller is None else sellers.index(seller) for _, _, seller, _ in meanings], np.int32),
+        is_view=np.array([is_view for *_, is_view in meanings], np.bool_),
         clients=clients,
         channels=channels,
         sellers=sellers,
@@ -98,7 +99,7 @@ def as_tables(people: Sequence[Person], policies: Policies) -> tuple[list[str], 
     order_number = count()
     for person_number, person in enumerate(people, start=-1):
         for touch in person.touches:
-            ad = code_of_ad(meanings.index((person.client_id, touch.channel, touch.seller_id)))
+            ad = code_of_ad(meanings.index((person.client_id, touch.channel, touch.seller_id, touch.is_view)))
             keys = ad, codes[touch.ad_key], codes[touch.parameters]
             marks = touch.is_spent, touch.is_bot or touch.is_prefetch, touch.is_flood
             rows.append((person_number, touch.time_ms, False, *touch.place[1:], -1, *keys, *marks))
@@ -170,7 +171,10 @@ def defined(people: Sequence[Person], policies: Policies) -> tuple[Journeys, Unc
     unconverted: Unconverted = {}
     for place, person in enumerate(people):
         policy = policies.find(person.client_id)
-        judged = judge(person.touches, policy)
+        judged = judge(
+            [each for each in person.touches if policy.window_ms(each.channel, each.seller_id, is_view=each.is_view)],
+            policy,
+        )
         for each in person.orders:
             considered = journey(each.placed_ms, each.sellers, judged, policy)
             why = reason(considered)
@@ -178,7 +182,7 @@ def defined(people: Sequence[Person], policies: Policies) -> tuple[Journeys, Unc
             journeys[each.order_id] = clicks if why is None else str(why)
         paths: dict[str, list[str]] = defaultdict(list)
         for one in judged:
-            if one.fate is Fate.COUNTED:
+            if one.fate is Fate.COUNTED and not one.touch.is_view:
                 paths[month_of(one.touch.time_ms, policy)].append(one.touch.channel)
         for month in {month_of(each.placed_ms, policy) for each in person.orders}:
             paths.pop(month, None)
@@ -272,6 +276,40 @@ def test_a_window_of_a_channel_and_seller_is_theirs_alone() -> None:
     assert journeys_of(Person(clicks, [order("o", 0)]), windows=windows) == {"o": ["far", "none"]}
 
 
+DAY_OF_VIEWS = (ViewWindow(channel="meta", hours=24), ViewWindow(seller_id="s", hours=1))
+
+
+def view(view_id: str, after_ms: int, **others: Any) -> Touch:
+    return touch(view_id, after_ms, **{"channel": "meta", "ad_key": "seen", "is_view": True, **others})
+
+
+def test_a_view_earns_an_order_within_its_window_where_no_click_does() -> None:
+    seen = [
+        view("early", -DAY_MS - 1, ad_key=1),
+        view("first", -DAY_MS, ad_key=2),
+        view("repeat", -DAY_MS + HOUR_MS - 1, ad_key=2),
+        view("of no window", -HOUR_MS, channel="google", ad_key=3),
+        view("of a seller", -HOUR_MS, channel="google", ad_key=4, seller_id="s"),
+    ]
+    person = Person(seen, [order("o", 0)])
+    assert journeys_of(person, view_windows=DAY_OF_VIEWS) == {"o": ["first", "of a seller"]}
+    assert journeys_of(person) == {"o": "no_click"}
+    old = touch("old", -31 * DAY_MS)
+    assert journeys_of(Person([*seen, old], person.orders), view_windows=DAY_OF_VIEWS) == {
+        "o": ["first", "of a seller"]
+    }
+    clicked = Person([*seen, touch("clicked", -29 * DAY_MS)], [*person.orders, order("later", 2 * DAY_MS)])
+    assert journeys_of(clicked, view_windows=DAY_OF_VIEWS) == {"o": ["clicked"], "later": "none_eligible"}
+
+
+def test_views_are_no_flood_of_clicks_and_no_path_without_an_order() -> None:
+    many = [view(str(place), place, ad_key=place) for place in range(9)]
+    person = Person([*many, touch("a", 9)], [order("o", DAY_MS)])
+    assert journeys_of(person, view_windows=DAY_OF_VIEWS, clicks_per_person_max=2) == {"o": ["a"]}
+    policies = Policies(Policy(view_windows=DAY_OF_VIEWS))
+    assert walked([Person(many)], policies) == defined([Person(many)], policies) == ({}, {})
+
+
 def test_the_seller_rule_asks_for_a_seller_that_the_order_names() -> None:
     clicks = [touch(str(seller), 0, ad_key=seller, seller_id=seller) for seller in ("a", "b", None)]
     orders = [
@@ -357,6 +395,15 @@ POLICIES = st.builds(
         ),
         max_size=2,
     ).map(tuple),
+    view_windows=st.lists(
+        st.builds(
+            ViewWindow,
+            channel=st.none() | st.sampled_from(["google", "meta", "mail"]),
+            seller_id=st.none() | st.sampled_from(["a", "b"]),
+            hours=st.sampled_from([1, 24, 720]),
+        ),
+        max_size=2,
+    ).map(tuple),
     seller_rule=st.sampled_from(SellerRule),
     invalid_traffic=st.sampled_from(InvalidTraffic),
     clicks_per_person_max=st.integers(1, 5),
@@ -378,9 +425,18 @@ CLICKS = st.builds(
     is_prefetch=st.sampled_from([False] * 9 + [True]),
     is_flood=st.sampled_from([False] * 9 + [True]),
 )
+VIEWS = CLICKS.map(
+    lambda each: msgspec.structs.replace(
+        each,
+        is_view=True,
+        ad_key=("seen", each.ad_key),
+        parameters=("seen", each.parameters),
+        is_spent=False,
+    )
+)
 PEOPLE = st.builds(
     Person,
-    st.lists(CLICKS, max_size=24),
+    st.lists(CLICKS | CLICKS | VIEWS, max_size=24),
     st.lists(st.builds(order, st.just(""), TIMES_MS, SELLERS) | st.builds(order, st.just(""), TIMES_MS), max_size=4),
     st.sampled_from(["shop", "other", "third"]),
 )
@@ -413,3 +469,15 @@ def test_memory_is_bounded_by_looking_at_few_orders_at_a_time(monkeypatch: pytes
         [touch(str(hour), hour * HOUR_MS) for hour in range(5)], [order(str(n), n * HOUR_MS) for n in range(7)]
     )
     assert walked([person], Policies()) == defined([person], Policies())
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(PEOPLE, max_size=5), POLICIES, st.randoms(use_true_random=False))
+def test_without_windows_views_change_nothing(people: list[Person], policy: Policy, random: Any) -> None:
+    policies = Policies(policy.model_copy(update={"view_windows": ()}))
+    people = named(people, random)
+    clicked = [
+        Person([each for each in person.touches if not each.is_view], person.orders, person.client_id)
+        for person in people
+    ]
+    assert walked(people, policies) == walked(clicked, policies)

@@ -4,10 +4,10 @@ Never reads a file. Invariants: each click, order and cost is counted in the gro
 currencies are in different rows.
 
 >>> list(counted(Asked(by=(Dimension.CLIENT,)), ["last"]).schema())[:5]
-['client', 'currency', 'clicks', 'people', 'orders']
+['client', 'currency', 'clicks', 'views', 'people']
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from functools import lru_cache, reduce
@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 from ibis import _
 
+from clickclock.attribution.click_dimensions import READ, SAID
 from clickclock.attribution.clicks.identifier import NAMESPACES
 from clickclock.attribution.crediting.columns.months import days, pieces
 from clickclock.attribution.crediting.policy import Policies
@@ -31,11 +32,14 @@ from clickclock.attribution.lake import (
     RETRACTION,
     RUN,
     TOUCHES,
+    VIEW_ADS,
+    VIEW_TOUCHES,
+    VIEWS,
     Table,
     credits_table,
 )
 from clickclock.attribution.orders.amendment import KIND, PURCHASE
-from clickclock.attribution.reporting.figures import OF_AN_ORDER, Customer, Device, Dimension, Figure
+from clickclock.attribution.reporting.figures import OF_AN_ORDER, Customer, Dimension, Figure
 from clickclock.attribution.reporting.report import COUNTS, ROWS_MAX, Asked
 from clickclock.foundation.instant import DAY_MS
 
@@ -69,10 +73,10 @@ _DAYS: Final = pa.schema(
 """Which day it is in a zone: a row for each piece of time in which neither it nor UTC's changes."""
 
 
-def span() -> ibis.Table:
-    """The first and the last instant of `touches`, in one row; null if there is none."""
-    clicks = rows_of(TOUCHES)
-    return clicks.aggregate(from_ms=clicks.time_ms.min(), to_ms=clicks.time_ms.max())
+def span(tables: Sequence[Table]) -> ibis.Table:
+    """The first and the last instant of these tables of touches, in one row; null if there is none."""
+    touches = reduce(lambda one, other: one.union(other), (rows_of(each).select("time_ms") for each in tables))
+    return touches.aggregate(from_ms=touches.time_ms.min(), to_ms=touches.time_ms.max())
 
 
 def counted(
@@ -80,9 +84,9 @@ def counted(
 ) -> ibis.Table:
     """Rows of key, currency, counts, and each model's credit, refunds and shares; null is what there is nothing of.
 
-    Over the tables `credits`, `learnt`, `clicks`, `touches`, `ads`, `identities`, `costs`, `zones` and `days`, those of
-    them that are needed. `models` have columns in `credits`, those that are `learnt` in a table of that name.
-    `there` are the columns of the credits. One row more than a report may have says that there are too many.
+    Over the tables `credits`, `learnt`, `clicks`, `touches`, `ads`, `identities`, `costs`, `zones` and `days`, and
+    those of views, as far as they are needed. `models` have columns in `credits`, those that are `learnt` in a table of
+    that name. `there` are the columns of the credits. One row more than a report may have says that there are too many.
     """
     models, stored = [*models, *learnt], models
     keys = [str(each) for each in asked.groups]
@@ -196,6 +200,8 @@ def _parts(asked: Asked, models: Sequence[str], keys: list[str], there: Collecti
         yield _orders(rows, asked, keys)
     if asked.has_clicks:
         yield _clicks(asked, keys)
+    if asked.has_views:
+        yield _views(asked, keys)
     if asked.has_costs:
         yield _costs(asked, keys)
 
@@ -208,78 +214,18 @@ def of_touchpoints(asked: Asked, there: Collection[str]) -> ibis.Table:
     return credited.join(clicks, credited.click_id == clicks.click).select(*clicks.columns)
 
 
-def _with_clicks(rows: ibis.Table, asked: Asked, id_: str) -> ibis.Table:
+def _with_clicks(rows: ibis.Table, asked: Asked, id_: str, table: Table = CLICKS) -> ibis.Table:
     """Rows with what is asked for of the click that they name; nothing is known of one that was deleted."""
     if not asked.of_clicks:
         return rows
-    clicks = _of_clicks(asked)
+    clicks = _of_clicks(asked, table)
     return rows.left_join(clicks, rows[id_] == clicks.click).drop("click")
 
 
-def _of_clicks(asked: Asked) -> ibis.Table:
-    clicks = ibis.table({name: _KINDS[CLICKS.schema.field(name).type] for name in _READ_OF_CLICKS}, CLICKS.name)
+def _of_clicks(asked: Asked, table: Table = CLICKS) -> ibis.Table:
+    clicks = ibis.table({name: _KINDS[table.schema.field(name).type] for name in READ}, table.name)
     clicks = _fitting(clicks, asked, None, None)
-    return clicks.select(click=clicks.id, **{str(each): _SAID[each](clicks) for each in asked.of_clicks})
-
-
-def _small(value: Any) -> Any:
-    return value.strip().lower().nullif("")
-
-
-def _other(clicks: Any, name: str) -> Any:
-    """A parameter without a column; null where it is a placeholder that nobody has filled."""
-    value = clicks.other.get(name).strip().nullif("")
-    is_filled = ~value.re_search(r"^[{\[]|^[$%_][{%_]")
-    return ibis.ifelse(is_filled, value, ibis.null("string"))
-
-
-def _page(clicks: Any) -> Any:
-    whole = _other(clicks, "landing_page").coalesce(clicks.referer)
-    return whole.re_replace("^[A-Za-z]+://", "").re_replace("[?#].*$", "").re_replace("/+$", "").nullif("")
-
-
-def _country(clicks: Any) -> Any:
-    said = _other(clicks, "country").upper()
-    return ibis.ifelse(said.re_search("^[A-Z][A-Z]$"), said, ibis.null("string"))
-
-
-_TV: Final = r"(?i)\b(smart-?|google ?|apple ?|android ?|hbb|mi)?tv(\b|[0-9])|bravia|\broku|\bcrkey|(?-i:\bAFT[A-Z]+\b)"
-"""Whole words, for builds of Android have any letters."""
-
-
-def _device(clicks: Any) -> Any:
-    """The rule of browsers' makers: a phone says `Mobi`, and a tablet with Android says no `Mobile`."""
-    agent = clicks.user_agent
-
-    def has(*words: str) -> Any:
-        return reduce(lambda one, other: one | other, (agent.contains(word) for word in words))
-
-    # Windows says `Tablet PC` where it only knows a pen.
-    is_tablet = has("iPad", "Kindle", "Silk/") | has("Tablet") & ~has("Tablet PC")
-    is_android_tablet = has("Android") & has("Mozilla/") & ~has("Mobile")
-    is_app = clicks.idfa.notnull() | clicks.gaid.notnull()
-    return ibis.cases(
-        (agent.re_search(_TV), Device.TV.value),
-        (is_tablet | is_android_tablet, Device.TABLET.value),
-        (has("Mobi", "iPhone", "iPod", "Android", "CFNetwork"), Device.MOBILE.value),
-        (has("Windows NT", "Macintosh", "X11", "CrOS", "Linux x86_64"), Device.DESKTOP.value),
-        (is_app, Device.MOBILE.value),
-        else_=ibis.null("string"),
-    )
-
-
-_SAID: Final[Mapping[Dimension, Callable[[Any], Any]]] = {
-    Dimension.SOURCE: lambda clicks: _small(clicks.utm_source.coalesce(clicks.source)),
-    Dimension.MEDIUM: lambda clicks: _small(clicks.utm_medium),
-    Dimension.KEYWORD: lambda clicks: clicks.utm_term.coalesce(_other(clicks, "keyword")),
-    Dimension.PAGE: _page,
-    Dimension.DEVICE: _device,
-    Dimension.COUNTRY: _country,
-}
-_READ_OF_CLICKS: Final = (
-    *("id", "client_id", "utm_source", "source", "utm_medium", "utm_term", "referer", "user_agent", "idfa", "gaid"),
-    "other",
-)
+    return clicks.select(click=clicks.id, **{str(each): SAID[each](clicks) for each in asked.of_clicks})
 
 
 def first_orders(rows: ibis.Table) -> ibis.Table:
@@ -312,21 +258,41 @@ def _orders(rows: ibis.Table, asked: Asked, keys: list[str]) -> ibis.Table:
 
 def _clicks(asked: Asked, keys: list[str]) -> ibis.Table:
     id_ = ["id"] if asked.of_clicks else []
-    clicks = rows_of(TOUCHES).select(*id_, "ad", "time_ms", *NAMESPACES)
-    if asked.since is not None:
-        clicks = clicks.filter(clicks.time_ms >= _midnight_ms(asked.since) - _ZONES_MS)
-    if asked.until is not None:
-        clicks = clicks.filter(clicks.time_ms < _midnight_ms(asked.until) + _ZONES_MS)
+    clicks = _about(rows_of(TOUCHES).select(*id_, "ad", "time_ms", *NAMESPACES), asked)
     counts = {"clicks": _.count()}
     if Figure.PEOPLE in asked.figures:
         # Before anything else: what is joined first is carried through all that follow.
         clicks = _with_person(clicks, id_)
         counts["people"] = _.person.nunique()
-    ads = rows_of(ADS).select("ad", "client_id", "channel", "seller_id", "campaign", "ad_set", "ad_id").distinct()
-    clicks = _with_day(clicks, ads) if asked.has_days else clicks.join(ads, "ad")
-    clicks = _fitting(clicks, asked, "seller_id", "day" if asked.has_days else None)
-    clicks = _named(_with_clicks(clicks, asked, "id"), asked, _OF_ADS)
-    counted = clicks.group_by(keys).aggregate(**counts) if keys else clicks.aggregate(**counts).filter(_.clicks > 0)
+    clicks = _with_clicks(_with_ads(clicks, asked, ADS), asked, "id")
+    return _by_keys(_named(clicks, asked, _OF_ADS), keys, counts).filter(_.clicks > 0)
+
+
+def _views(asked: Asked, keys: list[str]) -> ibis.Table:
+    id_ = ["id"] if asked.of_clicks else []
+    views = _about(rows_of(VIEW_TOUCHES).select(*id_, "ad", "time_ms"), asked)
+    views = _with_clicks(_with_ads(views, asked, VIEW_ADS), asked, "id", VIEWS)
+    return _by_keys(_named(views, asked, _OF_ADS), keys, {"views": _.count()}).filter(_.views > 0)
+
+
+def _about(touches: ibis.Table, asked: Asked) -> ibis.Table:
+    """Those of the days that are asked for, and of the next ones: whatever the zone is, none is lost."""
+    if asked.since is not None:
+        touches = touches.filter(touches.time_ms >= _midnight_ms(asked.since) - _ZONES_MS)
+    if asked.until is not None:
+        touches = touches.filter(touches.time_ms < _midnight_ms(asked.until) + _ZONES_MS)
+    return touches
+
+
+def _with_ads(touches: ibis.Table, asked: Asked, table: Table) -> ibis.Table:
+    """Those that are asked about, with what their ad is, and with their day where that matters."""
+    ads = rows_of(table).select("ad", "client_id", "channel", "seller_id", "campaign", "ad_set", "ad_id").distinct()
+    touches = _with_day(touches, ads) if asked.has_days else touches.join(ads, "ad")
+    return _fitting(touches, asked, "seller_id", "day" if asked.has_days else None)
+
+
+def _by_keys(rows: ibis.Table, keys: list[str], counts: Mapping[str, Any]) -> ibis.Table:
+    counted = rows.group_by(keys).aggregate(**counts) if keys else rows.aggregate(**counts)
     return counted.mutate(currency=ibis.null("string"))
 
 

@@ -84,8 +84,10 @@ def tree(proof: Payload) -> "Tree":
     _branch(root, "DIFFERS FROM WHAT IS STORED", map(_difference, proof["differs"]), style="bold red")
     _branch(root, "amendments", map(_amendment, proof["amendments"]))
     _add_person(root, proof)
-    count, touchpoints = len(proof["clicks"]), len(proof["journey"])
-    clicks = root.add(_text(f"{counted(count, 'click')}, touchpoints among them: {touchpoints:,}"))
+    touchpoints, views = len(proof["journey"]), sum(each.get("kind") == "view" for each in proof["clicks"])
+    seen = f", {counted(views, 'view')}" if views else ""
+    count = len(proof["clicks"]) - views
+    clicks = root.add(_text(f"{counted(count, 'click')}{seen}, touchpoints among them: {touchpoints:,}"))
     for each in proof["clicks"]:
         _add_click(clicks, each)
     if proof["why"]:
@@ -129,9 +131,11 @@ def _identifier(each: Payload) -> str:
 
 
 def _add_click(branch: "Tree", each: Payload) -> None:
+    """Add a click or a view; a service of the release before says nothing of its kind."""
     is_touchpoint = each["fate"] == IN_JOURNEY
     names = [each[name] for name in ("channel", "campaign", "adSet", "ad") if each[name]]
-    line = f"{when(each['time'])}  {' / '.join(names)}  {each['id']}  {each['fate']}"
+    seen = ", seen" if each.get("kind") == "view" else ""
+    line = f"{when(each['time'])}  {' / '.join(names)}{seen}  {each['id']}  {each['fate']}"
     leaf = branch.add(_text(line, style="green" if is_touchpoint else "dim"))
     if not is_touchpoint or each["timeCounted"] != "sent":
         leaf.add(_text(each["why"] + (f" That was {each['cause']}." if each["cause"] else "")))

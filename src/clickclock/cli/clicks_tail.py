@@ -30,7 +30,7 @@ HINTS = (
 )
 """Parameters that say where a click comes from, the surest first."""
 HINT_CHARACTERS_MAX = 40
-STYLES = {"click": "green", "rejection": "bold red", "order": "cyan", "other": "dim"}
+STYLES = {"click": "green", "view": "green", "rejection": "bold red", "order": "cyan", "other": "dim"}
 
 
 @click.command()
@@ -40,7 +40,7 @@ STYLES = {"click": "green", "rejection": "bold red", "order": "cyan", "other": "
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object on each line.")
 @click.pass_context
 def tail(ctx: click.Context, client_id: str | None, rejections: bool, after: str | None, as_json: bool) -> None:
-    """Show clicks, rejections and orders as they arrive."""
+    """Show clicks, views, rejections and orders as they arrive."""
     kind = "rejection" if rejections else None
     with service(ctx.obj) as client:
         try:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from clickclock.foundation.config import Config
 
 T = TypeVar("T")
-KEPT = {"clicks": "click", "orders": "order", "events": "other event", "rejections": "rejection"}
+KEPT = {"clicks": "click", "views": "view", "orders": "order", "events": "other event", "rejections": "rejection"}
 CLICKS, ORDERS, IDENTITIES = "clicks", "orders", "identities"
 UNREADABLE = table("unreadableRows", ("file", "file"), ("row", "number"), ("unreadable because", "message"), empty="")
 REFUSED = table("refusedRows", ("file", "file"), ("row", "number"), ("refused", "message"), empty="")

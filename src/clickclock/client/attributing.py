@@ -27,6 +27,10 @@ class Attributing:
         """Register one click, with the parameters as they were received; returns when it is on disk."""
         self._connection.send("GET", f"{self._click_url}/aclick", query=parameters)
 
+    def register_view(self, **parameters: object) -> None:
+        """Register one view of an ad, with the parameters of a click; returns when it is on disk."""
+        self._connection.send("GET", f"{self._click_url}/aview", query=parameters)
+
     def send_orders(self, orders: Sequence[Mapping[str, Any]], *, token: str | None = None) -> Payload:
         """Send orders; the answer has one result for each.
 

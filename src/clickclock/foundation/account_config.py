@@ -39,11 +39,22 @@ class WindowConfig(Settings):
     days: int = Field(ge=1, le=365, description="Days from the click to the order, at most.")
 
 
+class ViewWindowConfig(Settings):
+    """A window of views, an `[[attribution.view_windows]]` table of the file."""
+
+    channel: str | None = Field(None, min_length=1, description="The channel; every one if not given.")
+    seller_id: str | None = Field(None, min_length=1, description="The seller of the view; every one if not given.")
+    hours: int = Field(ge=1, le=720, description="Hours from the view to the order, at most.")
+
+
 class PolicyConfig(Settings):
     """How orders are credited, the `[attribution]` table of the file, and `[accounts.attribution]` of one account."""
 
     time_zone: str | None = Field(None, description="Where days and months begin; UTC if not given.")
     windows: tuple[WindowConfig, ...] | None = Field(None, description="Windows; the first that matches counts.")
+    view_windows: tuple[ViewWindowConfig, ...] | None = Field(
+        None, description="Windows of views; the first that matches counts. Without any, no view earns credit."
+    )
     seller_rule: Literal["any_seller", "same_seller"] | None = Field(None, description="Whose clicks are credited.")
     invalid_traffic: Literal["exclude", "include"] | None = Field(
         None,

@@ -103,17 +103,19 @@ class Collector:
         """Whether a refused request of this size is kept, or only counted; ask once for each that you would keep."""
         return self._refusals.takes(origin.partition(b"\t")[0], size, self._epoch_ms())
 
-    def take(self, judged: Click | Rejection, query: bytes, origin: bytes, done: Done) -> str:
-        """Keep what was judged just now; ask `is_full` before. Returns the id of its entry.
+    def take(self, judged: Click | Rejection, query: bytes, origin: bytes, done: Done, *, is_view: bool = False) -> str:
+        """Keep a click or a view that was judged just now; ask `is_full` before. Returns the id of its entry.
 
         `origin` are the columns of `entry.connection`.
         """
         entry_id = uuid7().hex
-        if isinstance(judged, Click) and judged.plain:  # nearly all, and the shortest way to the same line
+        if (
+            isinstance(judged, Click) and judged.plain and not is_view
+        ):  # nearly all, and the shortest way to the same line
             line = encode_plain(entry_id, judged.received_ms, origin, judged.profile, query)
         else:
             received_ms = judged.received_ms if isinstance(judged, Click) else self._epoch_ms()
-            line = line_of(judged, entry_id, received_ms, origin, query)
+            line = line_of(judged, entry_id, received_ms, origin, query, is_view=is_view)
         self._append(line, done)
         return entry_id
 

@@ -17,6 +17,7 @@ EVERY_S: Final = 0.1
 _NAMES: Final = {
     EntryKind.PLAIN_CLICK: "keep click",
     EntryKind.CLICK: "keep click",
+    EntryKind.VIEW: "keep view",
     EntryKind.REJECTION: "keep rejection",
     EntryKind.ORDER: "keep order",
     EntryKind.OTHER: "keep event",

@@ -30,9 +30,11 @@ from clickclock.attribution.lake import (
     IDENTITIES,
     ORDER_MONTH,
     TOUCHES,
+    VIEW_TOUCHES,
     Lake,
     Stored,
     Sums,
+    Table,
     credits_table,
     differing,
     keys_of,
@@ -199,21 +201,24 @@ class _Version:
         return found
 
     def came_since(self, click_ids: set[str]) -> set[str] | None:
-        """Which of these clicks were not there yet; None if nobody knows any more."""
+        """Which of these clicks and views were not there yet; None if nobody knows any more."""
         if not click_ids:
             return set()
         try:
-            changes = self.lake.changes(TOUCHES.name, self.result.touches_version)
-            return self._among(changes.added, click_ids) - self._among(changes.removed, click_ids)
+            came: set[str] = set()
+            for table in (TOUCHES, VIEW_TOUCHES):
+                changes = self.lake.changes(table.name, self.result.reads(table.name))
+                came |= self._among(table, changes.added, click_ids) - self._among(table, changes.removed, click_ids)
+            return came
         except VersionGone:
             return None
 
-    def _among(self, files: Iterable[Stored], click_ids: set[str]) -> set[str]:
+    def _among(self, table: Table, files: Iterable[Stored], click_ids: set[str]) -> set[str]:
         """Which of these clicks are in one of these files, which are read one by one."""
         wanted = pa.array(click_ids, pa.string())
         found: set[str] = set()
         for file in files:
-            ids = self.lake.rows(TOUCHES.name, [file], _ID)["id"]
+            ids = self.lake.rows(table.name, [file], _ID)["id"]
             found.update(ids.filter(pc.is_in(ids, wanted)).to_pylist())
         return found
 

@@ -44,6 +44,9 @@ from clickclock.attribution.lake import (
     TIES,
     TOUCHES,
     UNCONVERTED,
+    VIEW_ADS,
+    VIEW_TOUCHES,
+    VIEWS,
     Found,
     Lake,
     Overtaken,
@@ -60,7 +63,7 @@ _PUBLISHED: Final = (
     CREDITS,
     *(each.name for each in (IDENTITIES, UNCONVERTED, FITTED, COUNTS, TIES, FOLDED)),
 )
-_READ: Final = (CLICKS.name, ORDERS.name, EVENTS.name, TOUCHES.name, ADS.name)
+_READ: Final = tuple(each.name for each in (CLICKS, VIEWS, ORDERS, EVENTS, TOUCHES, ADS, VIEW_TOUCHES, VIEW_ADS))
 """What else a version needs to be reported and proven. Touches and the ads that they are on are taken in once, whatever
 becomes of the run, and so stand as they are."""
 _RAW: Final = tuple(table.name for table in TABLES)

@@ -29,7 +29,7 @@ from clickclock.attribution.files.spool import Spool, Spooled
 from clickclock.attribution.importing.historical import Historical, Unusable, id_of, time_of
 from clickclock.attribution.importing.id_set import Repeats
 from clickclock.attribution.importing.order_row import OrderRow, of_mapped, of_record
-from clickclock.attribution.lake import CLICKS, DAY, EVENTS, ORDERS, REJECTIONS, Lake
+from clickclock.attribution.lake import CLICKS, DAY, EVENTS, ORDERS, REJECTIONS, VIEWS, Lake
 from clickclock.attribution.orders import amendment
 from clickclock.attribution.registering import retrial
 from clickclock.attribution.registering.identification import judge_fields
@@ -286,7 +286,8 @@ def _items(lines: Iterator[Spooled], numbers: Iterator[int], table: str) -> Iter
 
     Refused once and accepted now, a row comes in; never the other way round.
     """
-    tables = {name: (name,) if name != REJECTIONS.name else (name, table) for name in TABLE_OF.values()}
+    others = (table, VIEWS.name) if table == CLICKS.name else (table,)
+    tables = {name: (name,) if name != REJECTIONS.name else (name, *others) for name in TABLE_OF.values()}
     for (is_dated, line), nth in zip(lines, numbers, strict=True):
         kind, entry_id, received_ms, rest = line.split(b"\t", 3)
         if nth:

@@ -32,7 +32,7 @@ from clickclock.attribution.clicks.traffic import FLOOD_MS
 from clickclock.attribution.crediting.columns import months
 from clickclock.attribution.crediting.columns.unconverted import PATH_SEPARATOR
 from clickclock.attribution.crediting.policy import Policy
-from clickclock.attribution.crediting.touchpoint import RETRY_MS, RETRY_US, Touch
+from clickclock.attribution.crediting.touchpoint import Touch, first_use
 from clickclock.attribution.lake import (
     ADS,
     CLICKS,
@@ -44,7 +44,11 @@ from clickclock.attribution.lake import (
     ORDERS,
     TOUCHES,
     UNCONVERTED,
+    VIEW_ADS,
+    VIEW_TOUCHES,
+    VIEWS,
     Lake,
+    Table,
     credits_table,
 )
 from clickclock.attribution.models import Factory, JourneyModel, PathRow, by_channel, choose
@@ -160,18 +164,27 @@ class _Case:
         return [person, *(row["code"] for row in others)]
 
     def evidence(self, person: list[int]) -> list[Evidence]:
-        """Every click of a person."""
+        """Every click of a person, and every view that has a window."""
+        clicks = self._evidence(person, CLICKS, TOUCHES, ADS)
+        if not self.policy.view_windows:
+            return clicks
+        views = self._evidence(person, VIEWS, VIEW_TOUCHES, VIEW_ADS)
+        hours = self.policy.view_window_hours
+        return clicks + [each for each in views if hours(each.touch.channel, each.touch.seller_id)]
+
+    def _evidence(self, person: list[int], raw: Table, table: Table, described: Table) -> list[Evidence]:
         of_person = reduce(or_, (pc.field(kind).isin(person) for kind in KINDS))
-        touches = self._of(person, list(self._rows(TOUCHES.name, of_person))) if person else []
+        touches = self._of(person, list(self._rows(table.name, of_person))) if person else []
         if not touches:
             return []
-        ads = {row["ad"]: row for row in self._rows(ADS.name, _in("ad", touches))}
-        clicks = self._clicks(touches)
-        spenders, floods = self._neighbours(touches)
+        is_view = raw is VIEWS
+        ads = {row["ad"]: row for row in self._rows(described.name, _in("ad", touches))}
+        clicks = self._raw(raw, touches)
+        spenders, floods = ({}, set[str]()) if is_view else self._neighbours(touches)
         codes = set(person)
         return [
             Evidence(
-                _touch(touch, ads[touch["ad"]], codes, spenders.get(touch["click_id"]), touch["id"] in floods),
+                _touch(touch, ads[touch["ad"]], codes, spenders.get(touch["click_id"]), touch["id"] in floods, is_view),
                 Seen(touch["id"], "click", self._identifiers(clicks[touch["id"]])),
                 present(clicks[touch["id"]], "gclid") or present(clicks[touch["id"]], "uclid"),
                 has_network=touch["network"] is not None,
@@ -263,8 +276,8 @@ class _Case:
         for path in conversions.keys() | nulls.keys():
             yield PathRow(path, conversions[path], 0, nulls[path])
 
-    def _clicks(self, touches: list[Row]) -> dict[str, Row]:
-        """The raw clicks of these touches, by id, from the days on which they came."""
+    def _raw(self, table: Table, touches: list[Row]) -> dict[str, Row]:
+        """The raw rows of these touches, by id, from the days on which they came."""
         by_day = defaultdict(list)
         for touch in touches:
             by_day[touch[DAY]].append(touch)
@@ -278,7 +291,7 @@ class _Case:
                 for day, those in by_day.items()
             ),
         )
-        return {row["id"]: row for row in self._rows(CLICKS.name, where, list(_SAID))}
+        return {row["id"]: row for row in self._rows(table.name, where, list(_SAID))}
 
     def _neighbours(self, touches: list[Row]) -> tuple[dict[int, str], set[str]]:
         """The first user of each click id; and which clicks are a flood on one ad from one network."""
@@ -305,7 +318,7 @@ class _Case:
                 count = bisect_right(those, at_ms) - bisect_left(those, at_ms - FLOOD_MS)
                 if count > self.policy.clicks_per_network_and_ad_max:
                     floods.add(touch["id"])
-        return {click_id: _first(rows) for click_id, rows in uses.items()}, floods
+        return {click_id: first_use(rows) for click_id, rows in uses.items()}, floods
 
     def _identifiers(self, values: Mapping[str, str | None]) -> tuple[Identifier, ...]:
         return identifiers(self._client_id, values, self.policy)
@@ -331,27 +344,7 @@ def _sent_ms(click: Row) -> int | None:
     return None if sent is None or Flag.EVENT_TIME_ABSENT in (click["flags"] or ()) else ms_of(sent)
 
 
-def _first(uses: list[Row]) -> str:
-    """The click that used its click id first. One that was sent again uses nothing, whatever time the copy names."""
-    stretches: list[list[Row]] = []
-    for use in sorted(uses, key=itemgetter("parameters", "time_ms")):
-        last = stretches[-1][-1] if stretches else None
-        is_near = last is not None and use["time_ms"] - last["time_ms"] <= RETRY_MS
-        if last is not None and last["parameters"] == use["parameters"] and is_near:
-            stretches[-1].append(use)
-        else:
-            stretches.append([use])
-    places: list[tuple[bool, int, int, str]] = []
-    for stretch in stretches:
-        sent_us = -RETRY_US - 1
-        for use in sorted(stretch, key=itemgetter("received_us", "id")):
-            is_copy = use["received_us"] - sent_us <= RETRY_US
-            places.append((is_copy, use["time_ms"], use["received_us"], use["id"]))
-            sent_us = use["received_us"]
-    return min(places)[-1]
-
-
-def _touch(touch: Row, ad: Row, codes: set[int], spent_by: str | None, is_flood: bool) -> Touch:
+def _touch(touch: Row, ad: Row, codes: set[int], spent_by: str | None, is_flood: bool, is_view: bool) -> Touch:
     is_spent = spent_by not in {None, touch["id"]}
     return Touch(
         id=touch["id"],
@@ -371,6 +364,7 @@ def _touch(touch: Row, ad: Row, codes: set[int], spent_by: str | None, is_flood:
         ad=ad["ad_id"],
         atag=ad["atag"],
         asvt=ad["asvt"],
+        is_view=is_view,
         spent_by=spent_by if is_spent else None,
     )
 

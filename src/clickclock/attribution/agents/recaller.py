@@ -1,4 +1,4 @@
-"""Recalls the last clicks, rejections and orders, as whoever watches them live would have seen them.
+"""Recalls the last clicks, views, rejections and orders, as whoever watches them live would have seen them.
 
 Never judges anew (`sighting.py`). Invariants: newest first, each once, also while a compactor moves entries from the
 journals into the lake; nothing older than `DAYS_MAX` is looked for.
@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from clickclock.attribution.clicks.entry import Entry, EntryKind, decode
 from clickclock.attribution.journal import NEWEST_MAX, newest
-from clickclock.attribution.lake import CLICKS, DAY, EVENTS, ORDERS, REJECTIONS, Lake, of_clients, with_query
+from clickclock.attribution.lake import CLICKS, DAY, EVENTS, ORDERS, REJECTIONS, VIEWS, Lake, of_clients, with_query
 from clickclock.attribution.registering.recent import Last
 from clickclock.attribution.registering.sighting import SEEN, Seen, sight
 from clickclock.foundation.instant import ms_of
@@ -27,7 +27,13 @@ from clickclock.foundation.instant import ms_of
 DAYS_MAX: Final = 31
 _SPANS: Final = (timedelta(minutes=10), timedelta(hours=2), timedelta(days=1), timedelta(days=DAYS_MAX))
 """How far back is looked, one after the other: as far as there are enough."""
-_TABLES: Final = {Seen.CLICK: CLICKS, Seen.REJECTION: REJECTIONS, Seen.ORDER: ORDERS, Seen.OTHER: EVENTS}
+_TABLES: Final = {
+    Seen.CLICK: CLICKS,
+    Seen.VIEW: VIEWS,
+    Seen.REJECTION: REJECTIONS,
+    Seen.ORDER: ORDERS,
+    Seen.OTHER: EVENTS,
+}
 _PREFETCH: Final = "prefetch"
 
 Row = Mapping[str, Any]
@@ -87,10 +93,14 @@ def _since(since: datetime, asked: Last) -> pc.Expression:
     return where if asked.clients is None else where & of_clients(asked.clients)
 
 
-def _click(row: dict[str, Any]) -> Entry:
+def _click(row: dict[str, Any], kind: EntryKind = EntryKind.CLICK) -> Entry:
     is_prefetch = _PREFETCH in (row["flags"] or ())
     detail = f"{row['profile']}{' prefetch' * is_prefetch}"
-    return _entry(EntryKind.CLICK, row, detail.encode(), with_query(row)["query"])
+    return _entry(kind, row, detail.encode(), with_query(row)["query"])
+
+
+def _view(row: dict[str, Any]) -> Entry:
+    return _click(row, EntryKind.VIEW)
 
 
 def _rejection(row: dict[str, Any]) -> Entry:
@@ -106,7 +116,13 @@ def _other(row: dict[str, Any]) -> Entry:
     return _entry(EntryKind.OTHER, row, (row["name"] or "").encode(), row["raw"])
 
 
-_ENTRIES: Final = {Seen.CLICK: _click, Seen.REJECTION: _rejection, Seen.ORDER: _order, Seen.OTHER: _other}
+_ENTRIES: Final = {
+    Seen.CLICK: _click,
+    Seen.VIEW: _view,
+    Seen.REJECTION: _rejection,
+    Seen.ORDER: _order,
+    Seen.OTHER: _other,
+}
 
 
 def _entry(kind: EntryKind, row: Row, detail: bytes, raw: bytes) -> Entry:

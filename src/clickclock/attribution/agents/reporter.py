@@ -31,6 +31,9 @@ from clickclock.attribution.lake import (
     CREDITS,
     IDENTITIES,
     TOUCHES,
+    VIEW_ADS,
+    VIEW_TOUCHES,
+    VIEWS,
     Lake,
     Table,
     credits_table,
@@ -49,7 +52,15 @@ from clickclock.attribution.report_query import (
 )
 from clickclock.attribution.reporting.comparison import before, compared
 from clickclock.attribution.reporting.every_day import with_every_day
-from clickclock.attribution.reporting.figures import MONEY, Against, Customer, Dimension, Figure, Form
+from clickclock.attribution.reporting.figures import (
+    MONEY,
+    WITHOUT_VIEWS,
+    Against,
+    Customer,
+    Dimension,
+    Figure,
+    Form,
+)
 from clickclock.attribution.reporting.model_comparison import of_every_model, side_by_side
 from clickclock.attribution.reporting.report import (
     COUNTS,
@@ -89,6 +100,8 @@ class Reporter:
 
     def _report(self, asked: Asked) -> Report:
         result = find(self._lake.results(), asked.version)
+        if asked.figures == tuple(Figure) and result.view_touches_version is None:
+            asked = msgspec.structs.replace(asked, figures=WITHOUT_VIEWS)
         models = asked.choose(sorted(chain(*self._lake.models(result))))
         try:
             rows, notes = arrange(asked, models, self._counted(asked, models, result))
@@ -106,7 +119,7 @@ class Reporter:
 
     def _check(self, result: Result) -> None:
         """See whether all files of a version are still there. Raises `VersionGone`."""
-        for table in (CREDITS, TOUCHES.name, ADS.name, IDENTITIES.name):
+        for table in (CREDITS, *(each.name for each in (TOUCHES, ADS, IDENTITIES, VIEW_TOUCHES, VIEW_ADS))):
             if result.reads(table) is not None:
                 for _ in self._lake.scan(table, columns=[], version=result.reads(table)):
                     pass
@@ -162,25 +175,31 @@ class Reporter:
     def _of_touchpoints(self, asked: Asked, result: Result) -> pa.Table:
         """The clicks of a version that are touchpoints, with the dimensions of clicks that are asked for."""
         wanted = of_touchpoints(asked, self._lake.columns_of_credits(result))
-        tables = {CREDITS: self._source(credits_table(()), result.credits_version), CLICKS.name: self._clicks()}
+        tables = {CREDITS: self._source(credits_table(()), result.credits_version), CLICKS.name: self._clicks(result)}
         batches = self._engine.query(wanted, tables)
         return pa.Table.from_batches(batches, pa.schema([(name, pa.string()) for name in wanted.columns]))
 
-    def _clicks(self) -> Source:
+    def _clicks(self, result: Result) -> Source:
+        """Clicks, and views if they earn credit."""
         # As they are now: a click never changes, and files of earlier versions have been merged.
-        return self._source(CLICKS, None)
+        views = self._lake.uris(VIEWS.name) if policies_of(result).credits_views else []
+        return [*self._lake.uris(CLICKS.name), *views] or CLICKS.stored.empty_table()
 
     def _tables(self, asked: Asked, models: Sequence[str], result: Result) -> dict[str, Source]:
         tables = {CREDITS: self._source(credits_table(models), result.credits_version)}
         if asked.of_clicks:
-            tables[CLICKS.name] = self._clicks()
+            tables[CLICKS.name] = self._clicks(result)
+            if asked.has_views:
+                tables[VIEWS.name] = self._source(VIEWS, None)
         if asked.has_costs:
             tables[COSTS.name] = self._costs(asked, policies_of(result))
-        if asked.has_clicks:
-            for table in (TOUCHES, ADS, IDENTITIES):
-                tables[table.name] = self._source(table, result.reads(table.name))
-        if asked.has_clicks and asked.has_days:
-            (row,) = [row for batch in self._engine.query(span(), tables) for row in batch.to_pylist()]
+        clicked = (TOUCHES, ADS, IDENTITIES) if asked.has_clicks else ()
+        viewed = (VIEW_TOUCHES, VIEW_ADS) if asked.has_views else ()
+        for table in (*clicked, *viewed):
+            tables[table.name] = self._source(table, result.reads(table.name))
+        if (clicked or viewed) and asked.has_days:
+            wanted = span([*clicked[:1], *viewed[:1]])
+            (row,) = [row for batch in self._engine.query(wanted, tables) for row in batch.to_pylist()]
             tables |= calendar(policies_of(result), row["from_ms"] or 0, row["to_ms"] or 0)
         return tables
 
@@ -298,7 +317,7 @@ def _kind_of(column: str) -> pa.DataType:
 
 _KINDS: Final[Mapping[str, pa.DataType]] = {
     Dimension.DAY: pa.date32(),
-    **dict.fromkeys((Figure.CLICKS, Figure.PEOPLE, Figure.ORDERS), pa.int64()),
+    **dict.fromkeys((Figure.CLICKS, Figure.VIEWS, Figure.PEOPLE, Figure.ORDERS), pa.int64()),
     Figure.CONVERSIONS: pa.float64(),
     **dict.fromkeys((*MONEY, Figure.ROAS), _AMOUNT),
     **dict.fromkeys(("least", "greatest", "spread", "share", "roas_least", "roas_greatest"), _AMOUNT),

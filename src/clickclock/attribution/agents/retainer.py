@@ -22,6 +22,8 @@ from clickclock.attribution.lake import (
     ORDERS,
     REJECTIONS,
     TOUCHES,
+    VIEW_TOUCHES,
+    VIEWS,
     Lake,
     Overtaken,
     Table,
@@ -33,7 +35,7 @@ from clickclock.foundation.clock import Clock
 from clickclock.foundation.ids import new_id
 from clickclock.foundation.record import rfc3339
 
-OF_CLICKS: Final = (TOUCHES, CLICKS, REJECTIONS, EVENTS)
+OF_CLICKS: Final = (TOUCHES, VIEW_TOUCHES, CLICKS, VIEWS, REJECTIONS, EVENTS)
 OF_ORDERS: Final = (ORDERS,)
 
 
@@ -84,7 +86,7 @@ class Retainer:
     def _publish(self, gone: Mapping[str, int]) -> None:
         """Let reports go on: the latest version stands for days that are gone. If we die, the next run does it."""
         results = self._lake.results()
-        read = (TOUCHES.name, CLICKS.name, ORDERS.name, EVENTS.name)
+        read = (TOUCHES.name, VIEW_TOUCHES.name, CLICKS.name, VIEWS.name, ORDERS.name, EVENTS.name)
         deltas = {name: self._lake.table(name) for name in read if name in gone}
         if not results or not deltas:
             return

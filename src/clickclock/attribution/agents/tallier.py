@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from clickclock.attribution.clicks.entry import Entry, decode
 from clickclock.attribution.journal import NEWEST_MAX, newest
-from clickclock.attribution.lake import CLICKS, DAY, ORDER_MONTH, ORDERS, REJECTIONS, Lake, of_clients
+from clickclock.attribution.lake import CLICKS, DAY, ORDER_MONTH, ORDERS, REJECTIONS, VIEWS, Lake, Table, of_clients
 from clickclock.attribution.registering.sighting import SEEN, Seen, sight
 from clickclock.attribution.reporting.funnel import Asked, Counted, Window
 from clickclock.attribution.reporting.result import Result
@@ -49,8 +49,8 @@ class Tallier:
         waiting = self._waiting(window, asked)
         self._clicks(where, window, counted, waiting[Seen.CLICK])
         self._rejections(where, window, counted, waiting[Seen.REJECTION])
-        orders = [_ms(each) for each in self._stored(ORDERS.name, where, ["received_at"], waiting[Seen.ORDER])]
-        counted.orders = _buckets([*orders, _received(waiting[Seen.ORDER])], window)
+        counted.views = self._received(VIEWS, where, window, waiting[Seen.VIEW])
+        counted.orders = self._received(ORDERS, where, window, waiting[Seen.ORDER])
         results = self._lake.results()
         if results:
             counted.version = results[-1].version
@@ -76,6 +76,10 @@ class Tallier:
                 for entry_id in batch["id"].filter(known).to_pylist():
                     del new[entry_id]
             yield batch
+
+    def _received(self, table: Table, where: pc.Expression, window: Window, new: dict[str, Entry]) -> list[int]:
+        times = [_ms(each) for each in self._stored(table.name, where, ["received_at"], new)]
+        return _buckets([*times, _received(new)], window)
 
     def _clicks(self, where: pc.Expression, window: Window, counted: Counted, new: dict[str, Entry]) -> None:
         flags: Counter[str] = Counter()

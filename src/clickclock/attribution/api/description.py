@@ -4,7 +4,7 @@ Never says what the code does not do: names, limits and results are those of the
 port is in it; every parameter and every field has a description.
 
 >>> sorted(document()["paths"])[:3]
-['/aclick', '/appsflyer', '/clickclock.js']
+['/aclick', '/appsflyer', '/aview']
 """
 
 import json
@@ -84,6 +84,7 @@ def document() -> Schema:
         "tags": [{"name": "collector", "description": "Clicks, orders and customers."}, HEALTH_TAG],
         "paths": {
             "/aclick": _both("Click", "Register a click", _parameters(("client_id", *_VISITOR), _CLICK), _CLICKED),
+            "/aview": _both("View", "Register a view of an ad", _parameters(("client_id", *_VISITOR), _CLICK), _VIEWED),
             "/orders": {"post": _posted("sendOrders", "Send orders, and what became of them", "Order", "Orders")},
             "/identify": {
                 "get": _operation(
@@ -121,6 +122,7 @@ def _components() -> Mapping[str, Schema]:
         "OrderOrSeveral": _or_several("Order"),
         "IdentificationOrSeveral": _or_several("Identification"),
         "ClickForm": _form(_parameters(("client_id", *_VISITOR), _CLICK)),
+        "ViewForm": _form(_parameters(("client_id", *_VISITOR), _CLICK)),
         "CallForm": _form(_sale()),
         "OrderResult": _result("order_id"),
         "IdentificationResult": _result("customer_id"),
@@ -141,6 +143,7 @@ _IDENTIFICATION: Final[Mapping[str, str]] = {
     "status": "`identified`, if it is not given, or `withdrawn`: they do not belong together any more.",
 }
 _CLICKED: Final = {204: "The click is on disk."}
+_VIEWED: Final = {204: "The view is on disk."}
 _CALLED: Final = {204: "It is on disk."}
 _IDENTIFIED: Final = {202: "On disk; each has its result.", "schema": "Identified"}
 

@@ -31,6 +31,7 @@ _FIGURES: Final[Mapping[Figure, tuple[Any, str]]] = {
         "integer",
         "All registered clicks; null where they are in the row of the group without a currency.",
     ),
+    Figure.VIEWS: ("integer", "All registered views. If no figures are named, it is there once a view came."),
     Figure.PEOPLE: ("integer", "Different people of these clicks."),
     Figure.ORDERS: ("integer", "Different orders that were touched by the group, or are its own."),
     Figure.CONVERSIONS: ("number", "The model's shares of orders, summed up: credited orders."),

@@ -150,14 +150,15 @@ def _click() -> Schema:
         "What sets it apart from another click.", click=field("string", "That click."), by=texts("By what they differ.")
     )
     return record(
-        "A click of the person, and what became of it.",
+        "A click of the person, or a view that may earn credit, and what became of it.",
         id=field("string", "The click."),
+        kind=field("string", "Whether the ad was clicked, or seen.", enum=["click", "view"]),
         time=_time("When it was."),
         timeSent=field(["string", "null"], "The time that it named.", format="date-time"),
         timeCounted=field("string", "Which time counts.", enum=["sent", "received", "corrected"]),
         receivedAt=_time("When it came."),
         daysBeforeOrder=field("number", "So many days before the order; less than 0 if after it."),
-        windowDays=field("integer", "So many days before an order such a click may be."),
+        windowDays=field("number", "So many days before an order such a click, or view, may be."),
         fate=field("string", "What became of it.", enum=list(Fate)),
         why=field("string", "The same as a sentence."),
         cause=field(["string", "null"], "The click that decided it, if another did."),

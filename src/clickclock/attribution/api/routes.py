@@ -31,7 +31,6 @@ from clickclock.attribution.journal import Done
 from clickclock.attribution.orders.amendment import ORDER_BYTES_MAX
 from clickclock.attribution.orders.shop_order import SHOPS, Secrets
 from clickclock.attribution.registering.refusal import (
-    CLICK,
     IDENTIFICATION,
     WEBHOOKS,
     Code,
@@ -40,23 +39,25 @@ from clickclock.attribution.registering.refusal import (
     is_ours,
     kept_of,
 )
+from clickclock.attribution.registering.registration import CLICK, VIEW
 from clickclock.foundation.openapi import ALIVE, HEALTHY
 
 CLICKS: Final = b"/aclick"
-_FOR_PAGES: Final = frozenset({CLICKS, b"/identify", b"/clickclock.js"})
+VIEWS: Final = b"/aview"
+_FOR_PAGES: Final = frozenset({CLICKS, VIEWS, b"/identify", b"/clickclock.js"})
 _TRUSTING: Final = b"Access-Control-Allow-Headers: *\r\nAccess-Control-Max-Age: 86400\r\n"
 _PLAIN_TEXT: Final = b"Content-Type: text/plain; charset=utf-8\r\n"
 _METRICS_TEXT: Final = b"Content-Type: text/plain; version=0.0.4; charset=utf-8\r\n"
 _SCRIPT_TEXT: Final = b"Content-Type: text/javascript; charset=utf-8\r\nETag: %b\r\n"
 _SCRIPT_CACHING: Final = b"Cache-Control: public, max-age=3600\r\n"
 _READING: Final = (b"GET", b"HEAD", b"OPTIONS")
+_VIEWED: Final = cell("clickclock_views_total")
 _WAITING: Final = cell("clickclock_refused_total", "waiting")
 _DISK: Final = cell("clickclock_refused_total", "disk")
-_REJECTED: Final = cell("clickclock_rejections_total", "click")
 _ORDER_REJECTED: Final = cell("clickclock_rejections_total", "order")
 _FLOODED: Final = "Nothing was kept: too much was refused today, from your network or in all."
 _NOT_KEPT_AS: Final = {each: cell("clickclock_not_kept_total", each) for each in REJECTED}
-_REJECTED_AS: Final = {CLICK: _REJECTED, IDENTIFICATION: cell("clickclock_rejections_total", IDENTIFICATION)}
+_REJECTED_AS: Final = {each: cell("clickclock_rejections_total", each) for each in (CLICK, VIEW, IDENTIFICATION)}
 
 Respond = Callable[[Request, Callable[[], None]], Answer | Later]
 
@@ -99,6 +100,7 @@ class Routes:
         orders = OrderRoutes(collector, self._answers, limits, accounts.find, cells, self._refused, tokens, secrets)
         self._paths: dict[bytes, tuple[tuple[bytes, ...], int, Respond]] = {
             CLICKS: ((*_READING, b"POST"), limits.form_bytes_max, self._register),
+            VIEWS: ((*_READING, b"POST"), limits.form_bytes_max, self._register),
             b"/orders": ((b"POST", b"OPTIONS"), limits.orders_bytes_max, orders.post),
             b"/identify": ((*_READING, b"POST"), limits.orders_bytes_max, orders.identify),
             b"/appsflyer": ((*_READING, b"POST"), limits.form_bytes_max, orders.appsflyer),
@@ -122,13 +124,11 @@ class Routes:
         found = self._paths.get(_plain(path))
         return max(found[1] if found else 0, self.limits.form_bytes_max)
 
-    def click(self, query: bytes, origin: bytes, persistence: bytes, done: Done, *, is_head: bool = False) -> Answer:
+    def click(self, query: bytes, origin: bytes, persistence: bytes, done: Done) -> Answer:
         """Register a click; the answer acknowledges nothing before `done` is called."""
         if self.collector.is_full:
-            self.cells[_WAITING] += 1
-            return self.answers.unavailable(BUSY, persistence, is_head=is_head)
-        judged = self.collector.judge(query)
-        return self.judged(judged, query, origin, persistence, done, is_head=is_head)
+            return self._busy(persistence)
+        return self.judged(self.collector.judge(query), query, origin, persistence, done)
 
     def judged(
         self,
@@ -139,22 +139,25 @@ class Routes:
         done: Done,
         *,
         is_head: bool = False,
+        is_view: bool = False,
     ) -> Answer:
-        """The same for a click that is judged already."""
+        """The same for a click or a view that is judged already."""
         if isinstance(judged, Rejection) and not self.collector.keeps_refused(origin, len(query)):
-            return self._rejected(judged, "", persistence, is_head=is_head)
-        entry_id = self.collector.take(judged, query, origin, done)
+            return self._rejected(judged, "", persistence, is_head=is_head, is_view=is_view)
+        entry_id = self.collector.take(judged, query, origin, done, is_view=is_view)
         if isinstance(judged, Click):
+            if is_view:
+                return self.answers.simple(204, persistence, kept=(_VIEWED,), is_head=is_head)
             if judged.flags or is_head:
                 return self.answers.click(judged.profile, judged.flags, persistence, is_head=is_head)
             return self.answers.accepted[judged.profile][persistence]
-        return self._rejected(judged, entry_id, persistence, is_head=is_head)
+        return self._rejected(judged, entry_id, persistence, is_head=is_head, is_view=is_view)
 
     def answer(self, request: Request, changed: Callable[[], None]) -> Answer | Later:
         """Whatever is asked. `changed` is called when an answer that is `Later` is known."""
         found = self._paths.get(_plain(request.path))
         if found is None and not (request.method == b"OPTIONS" and request.path == b"*"):
-            sentence = "There is nothing at this path; clicks are registered at /aclick."
+            sentence = "There is nothing at this path; clicks are registered at /aclick, and views at /aview."
             return self._refused(request, Refusal(404, Code.UNKNOWN_PATH, sentence))
         methods, _, respond = found or (_READING, 0, self._tell_health)
         allowed = b", ".join(methods)
@@ -199,7 +202,7 @@ class Routes:
             sentence += f" {_FLOODED}"
         elif found is not None:
             what, raw = found
-            if what == CLICK and not self.collector.may_say_who(raw):
+            if what in {CLICK, VIEW} and not self.collector.may_say_who(raw):
                 raw, origin = anonymous(raw), without_visitor(origin)
             draft = Draft(EntryKind.REJECTION, detail_of(what, refusal, is_cut=is_cut, is_prefetch=is_prefetch), raw)
             (entry_id,) = self.collector.keep([draft], origin, done)
@@ -225,23 +228,35 @@ class Routes:
         return answers.unavailable(str(error), instead_of.persistence, is_head=instead_of.is_head)
 
     def _register(self, request: Request, changed: Callable[[], None]) -> Answer:
-        query, head, is_head = request.query, request.head, request.is_head
+        query, head = request.query, request.head
+        is_head, is_view = request.is_head, _plain(request.path) == VIEWS
         if request.body:
             if head.content_type not in FORM_TYPES or head.encoding:
                 sentence = "The body is of a type that is not read here; send it as application/x-www-form-urlencoded."
                 return self._refused(request, Refusal(415, Code.UNSUPPORTED_MEDIA_TYPE, sentence))
             query = query + b"&" + request.body if query else request.body
-        if not head.is_prefetch or self.collector.is_full:
-            return self.click(query, head.origin, request.persistence, request.done, is_head=is_head)
-        judged = prefetched(self.collector.judge(query))
-        return self.judged(judged, query, head.origin, request.persistence, request.done, is_head=is_head)
+        if self.collector.is_full:
+            return self._busy(request.persistence, is_head=is_head)
+        judged = self.collector.judge(query)
+        if head.is_prefetch:
+            judged = prefetched(judged)
+        return self.judged(
+            judged, query, head.origin, request.persistence, request.done, is_head=is_head, is_view=is_view
+        )
 
-    def _rejected(self, rejection: Rejection, entry_id: str, persistence: bytes, *, is_head: bool) -> Answer:
-        kept = [_REJECTED, *(cell("clickclock_faults_total", fault.code) for fault in rejection.faults)]
-        sentence = "The click is refused, and kept under its requestId; fix the named parameters."
+    def _busy(self, persistence: bytes, *, is_head: bool = False) -> Answer:
+        self.cells[_WAITING] += 1
+        return self.answers.unavailable(BUSY, persistence, is_head=is_head)
+
+    def _rejected(
+        self, rejection: Rejection, entry_id: str, persistence: bytes, *, is_head: bool, is_view: bool
+    ) -> Answer:
+        what = VIEW if is_view else CLICK
+        kept = [_REJECTED_AS[what], *(cell("clickclock_faults_total", fault.code) for fault in rejection.faults)]
+        sentence = f"The {what} is refused, and kept under its requestId; fix the named parameters."
         if not entry_id:  # it waits for no disk
-            self.cells[_NOT_KEPT_AS[CLICK]] += 1
-            kept, sentence = [], f"The click is refused; fix the named parameters. {_FLOODED}"
+            self.cells[_NOT_KEPT_AS[what]] += 1
+            kept, sentence = [], f"The {what} is refused; fix the named parameters. {_FLOODED}"
         is_unknown = rejection.kind is Kind.UNKNOWN_CLIENT
         return self.answers.problem(
             403 if is_unknown else 400,

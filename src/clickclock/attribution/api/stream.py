@@ -38,7 +38,10 @@ KEEP_ALIVE_S = 15.0
 VIEWERS_MAX = 16
 """Each costs up to a twentieth of a core while clicks pour in."""
 PERMISSION = Permission.CLICK_READ
-FILTERS = {"clientId": "A client's clicks, orders and rejections alone.", "kind": "What to show; may be repeated."}
+FILTERS = {
+    "clientId": "A client's clicks, views, orders and rejections alone.",
+    "kind": "What to show; may be repeated.",
+}
 HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
 
 

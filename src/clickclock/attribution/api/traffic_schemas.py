@@ -80,7 +80,8 @@ def _funnel() -> Schema:
         "firstMs": field("integer", "When the first bucket begins, in ms since 1970."),
         "widthMs": field("integer", "The width of a bucket, in ms."),
         "clicks": _numbers("Accepted clicks of each bucket, oldest first."),
-        "rejections": _numbers("Refused clicks, orders and identifications of each bucket."),
+        "views": _numbers("Accepted views of each bucket."),
+        "rejections": _numbers("Refused clicks, views, orders and identifications of each bucket."),
         "orders": _numbers("Orders and their amendments of each bucket."),
     }
     return record("What came in a span of time, and how much of it earned credit.", **received)

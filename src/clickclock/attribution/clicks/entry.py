@@ -22,6 +22,7 @@ class EntryKind(StrEnum):
 
     PLAIN_CLICK = "c"
     CLICK = "C"
+    VIEW = "v"
     REJECTION = "r"
     ORDER = "o"
     OTHER = "e"
@@ -39,10 +40,10 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
     agent: bytes
     referer: bytes
     detail: bytes
-    """For a click, the profile that accepted it, and whether it is a prefetch. For a rejection, JSON of its kind, its
-    faults and what it was."""
+    """For a click or a view, the profile that accepted it, and whether it is a prefetch. For a rejection, JSON of its
+    kind, its faults and what it was."""
     raw: bytes
-    """The request: the query of a click, the JSON of an order."""
+    """The request: the query of a click or a view, the JSON of an order."""
 
 
 _COLUMNS: Final = 8

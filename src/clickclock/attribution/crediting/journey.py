@@ -3,9 +3,11 @@
 Never looks at the order's amount. This is the definition; `walk` does the same to millions of orders at once, and tests
 hold the two equal.
 Invariants: every click is considered, in time order; a touchpoint came before the order, within its window; an order
-that is credited to nobody has a reason.
+that is credited to nobody has a reason. A view is a
+touchpoint only where no click is.
 
 >>> from clickclock.attribution.crediting.touchpoint import judge
+>>> from clickclock.foundation.instant import DAY_MS
 >>> clicks = [Touch(name, time_ms, 0, 3, "meta", None, name, name, False, False, False) for name, time_ms in
 ...           (("old", 0), ("new", 8 * DAY_MS))]
 >>> [each.fate.value for each in journey(9 * DAY_MS, (), judge(clicks, Policy()), Policy())]
@@ -19,7 +21,6 @@ import msgspec
 
 from clickclock.attribution.crediting.policy import Policy, SellerRule
 from clickclock.attribution.crediting.touchpoint import Fate, Judged, Touch
-from clickclock.foundation.instant import DAY_MS
 
 
 class Reason(StrEnum):
@@ -49,7 +50,10 @@ def journey(placed_ms: int, sellers: Collection[str], judged: Sequence[Judged], 
 
     `sellers` are those that the order names, none if it names none.
     """
-    return [_considered(placed_ms, sellers, each, policy) for each in judged]
+    considered = [_considered(placed_ms, sellers, each, policy) for each in judged]
+    if all(each.judged.touch.is_view for each in considered if each.fate is Fate.IN_JOURNEY):
+        return considered
+    return [_beside_a_click(each) for each in considered]
 
 
 def reason(considered: Sequence[Considered], *, has_person: bool = True) -> Reason | None:
@@ -73,7 +77,7 @@ def _considered(placed_ms: int, sellers: Collection[str], judged: Judged, policy
     flags = judged.flags + (Fate.TOO_SOON,) * is_too_soon
     if before_ms <= 0:
         fate = Fate.NOT_BEFORE_ORDER
-    elif before_ms > policy.window_days(touch.channel, touch.seller_id) * DAY_MS:
+    elif before_ms > policy.window_ms(touch.channel, touch.seller_id, is_view=touch.is_view):
         fate = Fate.OUTSIDE_WINDOW
     elif _is_other_seller(touch, sellers, policy):
         fate = Fate.OTHER_SELLER
@@ -82,6 +86,12 @@ def _considered(placed_ms: int, sellers: Collection[str], judged: Judged, policy
     else:
         fate = Fate.IN_JOURNEY
     return Considered(judged, fate, flags)
+
+
+def _beside_a_click(considered: Considered) -> Considered:
+    """Where a click counts, no view does."""
+    is_it = considered.judged.touch.is_view and considered.fate is Fate.IN_JOURNEY
+    return msgspec.structs.replace(considered, fate=Fate.GAVE_WAY) if is_it else considered
 
 
 def _is_other_seller(touch: Touch, sellers: Collection[str], policy: Policy) -> bool:

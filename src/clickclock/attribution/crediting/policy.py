@@ -12,17 +12,20 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import Field, field_validator
 
 from clickclock.attribution.clicks.account import DEFAULT_CHANNEL_RULES, ChannelRule, small_letters
+from clickclock.foundation.instant import DAY_MS, HOUR_MS
 from clickclock.foundation.record import Record
 
 WINDOW_DAYS: Final[Mapping[str, int]] = MappingProxyType({"google": 30, "meta": 7, "onsite": 14})
 """How long before the order a click may have been, by channel."""
 WINDOW_DAYS_ELSE: Final = 30
+VIEW_HOURS_MAX: Final = 24 * WINDOW_DAYS_ELSE
+"""No view is older than the click of any channel may be."""
 WINDOW_DAYS_MAX: Final = 365
 """A longer window would credit an ad that nobody remembers, and keep every click in work."""
 _OF_META: Final = (
@@ -155,6 +158,14 @@ class Window(Record):
     days: int = Field(ge=1, le=WINDOW_DAYS_MAX, description="Days from the click to the order, at most.")
 
 
+class ViewWindow(Record):
+    """A window of views, for a channel, a seller, or both; what is not given matches every one."""
+
+    channel: str | None = Field(None, min_length=1, description="The channel.")
+    seller_id: str | None = Field(None, min_length=1, description="The seller of the view.")
+    hours: int = Field(ge=1, le=VIEW_HOURS_MAX, description="Hours from the view to the order, at most.")
+
+
 ANY_CHANNEL: Final = ""
 """The key of names that campaigns of every channel have."""
 
@@ -165,6 +176,9 @@ class Policy(Record):
     channel_rules: tuple[ChannelRule, ...] = Field(DEFAULT_CHANNEL_RULES, description="Asked before the built-in ones.")
     time_zone: str = Field("UTC", description="Where its days and months begin.")
     windows: tuple[Window, ...] = Field((), description="Windows of its own; the first that matches counts.")
+    view_windows: tuple[ViewWindow, ...] = Field(
+        (), description="Windows of views; the first that matches counts, and where none does, no view earns credit."
+    )
     seller_rule: SellerRule = Field(SellerRule.ANY_SELLER, description="Whose clicks an order may be credited to.")
     invalid_traffic: InvalidTraffic = Field(InvalidTraffic.EXCLUDE, description="Whether invalid traffic is left out.")
     shared_identifiers: tuple[str, ...] = Field(
@@ -215,15 +229,33 @@ class Policy(Record):
 
     def window_days(self, channel: str, seller_id: str | None) -> int:
         """The window of a click of this channel and seller, in days."""
-        for window in self.windows:
-            if window.channel in {None, channel} and window.seller_id in {None, seller_id}:
-                return window.days
-        return WINDOW_DAYS.get(channel, WINDOW_DAYS_ELSE)
+        window = _first(self.windows, channel, seller_id)
+        return WINDOW_DAYS.get(channel, WINDOW_DAYS_ELSE) if window is None else window.days
+
+    def view_window_hours(self, channel: str, seller_id: str | None) -> int:
+        """The window of a view of this channel and seller, in hours; 0 where no view earns credit."""
+        window = _first(self.view_windows, channel, seller_id)
+        return 0 if window is None else window.hours
+
+    def window_ms(self, channel: str, seller_id: str | None, *, is_view: bool) -> int:
+        """How long before an order a click, or a view, of this channel and seller may have been."""
+        if is_view:
+            return HOUR_MS * self.view_window_hours(channel, seller_id)
+        return DAY_MS * self.window_days(channel, seller_id)
 
     @property
     def window_days_max(self) -> int:
         """No click is credited with an order that came later than that."""
         return max(WINDOW_DAYS_ELSE, *WINDOW_DAYS.values(), *(window.days for window in self.windows))
+
+
+_Window = TypeVar("_Window", Window, ViewWindow)
+
+
+def _first(windows: Iterable[_Window], channel: str, seller_id: str | None) -> _Window | None:
+    """The first window that matches."""
+    fitting = (each for each in windows if each.channel in {None, channel} and each.seller_id in {None, seller_id})
+    return next(fitting, None)
 
 
 class Policies:
@@ -247,6 +279,11 @@ class Policies:
         }
 
     @property
+    def credits_views(self) -> bool:
+        """Whether views of any client can earn credit."""
+        return any(policy.view_windows for policy in (self.default, *self.by_client.values()))
+
+    @property
     def has_campaign_names(self) -> bool:
         """Whether any client has names for its campaigns."""
         return any(policy.campaign_names for policy in (self.default, *self.by_client.values()))
@@ -266,5 +303,6 @@ class Policies:
 
 
 def _said(policy: Policy) -> dict[str, Any]:
-    """A policy as JSON can say it. Without names it says none: the results of releases before had no such rule."""
-    return policy.model_dump(mode="json", exclude=set() if policy.campaign_names else {"campaign_names"})
+    """A policy as JSON can say it, without rules that say nothing and that releases before did not have."""
+    later = {"campaign_names": policy.campaign_names, "view_windows": policy.view_windows}
+    return policy.model_dump(mode="json", exclude={name for name, said in later.items() if not said})

@@ -1,4 +1,4 @@
-"""A touchpoint: a click that counts. Why each other click of a person does not, and which one it had to give way to.
+"""A touchpoint: a click, or a view, that counts. Why each other one of a person does not, and what it gave way to.
 
 Never looks at an order, and never drops for good: a click that is left out keeps its reason. This is the definition;
 `walk` does the same to millions of clicks at once, and tests hold the two equal.
@@ -17,9 +17,10 @@ taken out, so that it makes no repeat of one that should.
 """
 
 from bisect import bisect_right
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from enum import StrEnum
-from typing import Final
+from operator import itemgetter
+from typing import Any, Final
 
 import msgspec
 
@@ -50,6 +51,7 @@ class Fate(StrEnum):
     OUTSIDE_WINDOW = "outside_window"
     OTHER_SELLER = "other_seller"
     TOO_SOON = "too_soon"
+    GAVE_WAY = "gave_way"
     IN_JOURNEY = "in_journey"
 
 
@@ -80,6 +82,8 @@ class Touch(msgspec.Struct, frozen=True):
     ad: str | None = None
     atag: str | None = None
     asvt: str | None = None
+    is_view: bool = False
+    """Whether the ad was only seen."""
     spent_by: str | None = None
     """The earlier click, where it was looked up."""
 
@@ -128,11 +132,35 @@ def repeated(received_us: Sequence[int], time_ms: Sequence[int]) -> list[int | N
     return found
 
 
+def first_use(uses: Iterable[Mapping[str, Any]]) -> str:
+    """The id of the click that used its click id first, of rows of touches with one click id.
+
+    One that was sent again uses nothing, whatever time the copy names.
+    """
+    stretches: list[list[Mapping[str, Any]]] = []
+    for use in sorted(uses, key=itemgetter("parameters", "time_ms")):
+        last = stretches[-1][-1] if stretches else None
+        is_near = last is not None and use["time_ms"] - last["time_ms"] <= RETRY_MS
+        if last is not None and last["parameters"] == use["parameters"] and is_near:
+            stretches[-1].append(use)
+        else:
+            stretches.append([use])
+    places: list[tuple[bool, int, int, str]] = []
+    for stretch in stretches:
+        sent_us = -RETRY_US - 1
+        for use in sorted(stretch, key=itemgetter("received_us", "id")):
+            is_copy = use["received_us"] - sent_us <= RETRY_US
+            places.append((is_copy, use["time_ms"], use["received_us"], use["id"]))
+            sent_us = use["received_us"]
+    return min(places)[-1]
+
+
 def judge(touches: Iterable[Touch], policy: Policy) -> list[Judged]:
     """The fates of all clicks of one person, in the order of a journey."""
     ordered = sorted(touches, key=lambda touch: touch.place)
     retries = _retries(ordered)
-    flooding = _flooding([touch for touch in ordered if touch.id not in retries], policy.clicks_per_person_max)
+    once = [touch for touch in ordered if touch.id not in retries and not touch.is_view]
+    flooding = _flooding(once, policy.clicks_per_person_max)
     last_counted: dict[Hashable, Touch] = {}
     judged = []
     for touch in ordered:

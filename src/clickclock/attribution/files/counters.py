@@ -31,7 +31,7 @@ STATUSES: Final = (
     *("500", "503"),
 )
 REFUSALS: Final = ("waiting", "disk", "connections", "bodies")
-REJECTED: Final = ("click", "order", "identification")
+REJECTED: Final = ("click", "view", "order", "identification")
 
 _log = logging.getLogger(__name__)
 
@@ -59,9 +59,10 @@ def _histogram(name: str, meaning: str, bounds: tuple[float, ...], unit: float) 
 FAMILIES: Final = (
     Family("clickclock_clicks_total", "counter", "Clicks on disk, by the profile.", "profile", tuple(Profile)),
     Family("clickclock_click_flags_total", "counter", "Deviations let pass in them.", "flag", tuple(Flag)),
+    Family("clickclock_views_total", "counter", "Views on disk."),
     Family("clickclock_rejections_total", "counter", "Requests refused and kept.", "what", REJECTED),
     Family("clickclock_not_kept_total", "counter", "Requests refused and only counted.", "what", REJECTED),
-    Family("clickclock_faults_total", "counter", "Faults of refused clicks.", "reason", tuple(Reason)),
+    Family("clickclock_faults_total", "counter", "Faults of refused clicks and views.", "reason", tuple(Reason)),
     Family("clickclock_orders_total", "counter", "Orders and amendments on disk."),
     Family("clickclock_identifications_total", "counter", "Identifications on disk, and withdrawals of them."),
     Family("clickclock_events_total", "counter", "Other events of the /appsflyer call on disk."),

@@ -24,7 +24,7 @@ from clickclock.attribution.errors import JournalDamaged, JournalTaken
 from clickclock.attribution.files.spool import Spool
 from clickclock.attribution.importing.id_set import IdSet
 from clickclock.attribution.journal import SALVAGE, Journal, is_taken, read, segments
-from clickclock.attribution.lake import CLICKS, DAY, EVENTS, ORDERS, REJECTIONS, Lake
+from clickclock.attribution.lake import CLICKS, DAY, EVENTS, ORDERS, REJECTIONS, VIEWS, Lake
 from clickclock.foundation.clock import Clock
 from clickclock.foundation.instant import instant_of
 
@@ -37,6 +37,7 @@ TAKEN_WAIT_S: Final = 2.0
 TABLE_OF: Final = {
     EntryKind.PLAIN_CLICK: CLICKS.name,
     EntryKind.CLICK: CLICKS.name,
+    EntryKind.VIEW: VIEWS.name,
     EntryKind.REJECTION: REJECTIONS.name,
     EntryKind.ORDER: ORDERS.name,
     EntryKind.OTHER: EVENTS.name,

@@ -45,7 +45,7 @@ _WRITTEN: Final = [b"%c" % byte if byte in _PLAIN else b"%%%02X" % byte for byte
 
 
 class Historical(msgspec.Struct, frozen=True):
-    """A click of the past. `received_ms` is None where nobody wrote down when it came."""
+    """A click or a view of the past. `received_ms` is None where nobody wrote down when it came."""
 
     query: bytes
     received_ms: int | None
@@ -55,6 +55,7 @@ class Historical(msgspec.Struct, frozen=True):
     """The address that a server wrote down, of which only a pseudonym is kept."""
     forwarded: bytes = b""
     """The header `X-Forwarded-For` that came with it."""
+    is_view: bool = False
 
 
 class Unusable(ValueError):

@@ -5,8 +5,9 @@ another request's query names is none. Invariants: a request to another path is 
 click can be; what is neither a log's line nor a query is `Unusable`, and none of it is kept; time and memory are
 bounded by the line's length.
 
->>> LogReader().read(b'1.2.3.4 - - [20/Nov/2026:10:00:00 +0000] "GET /aclick?client_id=c HTTP/1.1" 204 0 "-" "curl"')
-Historical(query=b'client_id=c', received_ms=1795168800000, agent=b'curl', referer=b'', peer='1.2.3.4', forwarded=b'')
+>>> click = LogReader().read(b'1.2.3.4 - - [20/Nov/2026:10:00:00 +0000] "GET /aclick?client_id=c HTTP/1.1" 204 0')
+>>> click.query, click.received_ms, click.peer, click.is_view
+(b'client_id=c', 1795168800000, '1.2.3.4', False)
 """
 
 import re
@@ -24,6 +25,7 @@ from clickclock.attribution.orders.order_fields import EVENT_TIME_MS_MAX, EVENT_
 from clickclock.foundation.instant import ms_of
 
 CLICK_PATH: Final = b"/aclick"
+VIEW_PATH: Final = b"/aview"
 METHODS: Final = frozenset({b"", b"GET", b"HEAD", b"POST"})
 """Those that register a click; empty is one that nobody wrote down."""
 REFUSED: Final = frozenset({401, 403, 405, 407, 451})
@@ -202,12 +204,19 @@ def _click(logged: Logged) -> Historical | None:
     path, _, query = logged.target.partition(b"?")
     if b"://" in path:
         path = b"/" + path.partition(b"://")[2].partition(b"/")[2]
-    is_click = path.lower().removesuffix(b"/").endswith(CLICK_PATH) and query
-    if not is_click or logged.method not in METHODS or logged.status in REFUSED:
+    path = path.lower().removesuffix(b"/")
+    is_view = path.endswith(VIEW_PATH)
+    if (
+        not query
+        or not (is_view or path.endswith(CLICK_PATH))
+        or logged.method not in METHODS
+        or logged.status in REFUSED
+    ):
         return None
     peers = _addresses(logged.peer.encode("latin-1", "replace"))
     peer = peers[0] if peers else ""
-    return historical(query, instant_ms(logged.at), logged.agent, logged.referer, peer, logged.forwarded)
+    found = historical(query, instant_ms(logged.at), logged.agent, logged.referer, peer, logged.forwarded)
+    return msgspec.structs.replace(found, is_view=True) if is_view else found
 
 
 def instant_ms(at: object) -> int | None:

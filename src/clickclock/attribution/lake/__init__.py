@@ -51,6 +51,8 @@ from clickclock.attribution.lake.derived import (
     TOUCHES,
     UNCONVERTED,
     UPLOADS,
+    VIEW_ADS,
+    VIEW_TOUCHES,
     credits_table,
 )
 from clickclock.attribution.lake.erasing import Erasing, drop_before, drop_begun_before, erasings
@@ -62,7 +64,7 @@ from clickclock.attribution.lake.load import Load, Overtaken
 from clickclock.attribution.lake.noted import absent
 from clickclock.attribution.lake.published import publish, published
 from clickclock.attribution.lake.reach import reaching
-from clickclock.attribution.lake.reading import dataset_of, of_clients
+from clickclock.attribution.lake.reading import dataset_of, of_clients, with_all
 from clickclock.attribution.lake.receipts import give_receipt, kept_receipts
 from clickclock.attribution.lake.renewal import is_of_today, renew
 from clickclock.attribution.lake.revision import Find, Retracted, Standing, standing
@@ -78,6 +80,7 @@ from clickclock.attribution.lake.tables import (
     RUN,
     TABLES,
     TEXTS,
+    VIEWS,
     Table,
 )
 from clickclock.attribution.lake.upkeep import Tidied, tidy
@@ -113,6 +116,9 @@ __all__ = [
     "TOUCHES",
     "UNCONVERTED",
     "UPLOADS",
+    "VIEWS",
+    "VIEW_ADS",
+    "VIEW_TOUCHES",
     "Changes",
     "Erasing",
     "Found",
@@ -317,7 +323,7 @@ class Lake:
         with reaching(storage.url, 0):
             filesystem = storage.filesystem()
             found = [pq.read_table(file.path, columns=schema.names, filesystem=filesystem) for file in files]
-        return pa.concat_tables([schema.empty_table(), *(_with_all(each, schema) for each in found)])
+        return pa.concat_tables([schema.empty_table(), *(with_all(each, schema) for each in found)])
 
     def ledger(self, table: Table) -> Ledger:
         """A table as it is now, to be written; it is made if it is not there."""
@@ -391,9 +397,3 @@ class Lake:
             if created is None:
                 raise
             return created
-
-
-def _with_all(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Rows with all columns of `schema`; those that a release before did not write are null."""
-    nothing = {name: pa.nulls(rows.num_rows, schema.field(name).type) for name in schema.names}
-    return pa.table({name: rows[name] if name in rows.column_names else nothing[name] for name in nothing}).cast(schema)

@@ -8,6 +8,7 @@ published keeps its name, type and meaning.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
 
@@ -70,6 +71,10 @@ ADS: Final = _table(
     {"ad": PLAIN},
 )
 """What the codes of ads mean. A row can be there twice."""
+
+VIEW_TOUCHES: Final = replace(TOUCHES, name="view_touches")
+VIEW_ADS: Final = replace(ADS, name="view_ads")
+"""The same of views. Their codes of ads, and of all that makes two clicks alike, are never those of clicks."""
 
 IDENTITIES: Final = _table(
     "identities",
@@ -157,6 +162,7 @@ RESULTS: Final = _table(
         ("counts_version", _NUMBER),
         ("folded_version", _NUMBER),
         ("events_version", _NUMBER),
+        *((f"{name}_version", _NUMBER) for name in ("views", "view_touches", "view_ads")),
     ],
     {},
     ("version",),
@@ -242,7 +248,7 @@ def credits_table(models: Sequence[str]) -> Table:
 KEYS: Final = MappingProxyType({each.name: each.key for each in (UNCONVERTED, FOLDED, credits_table(()))})
 """What the rows of tables that runs revise are retracted by."""
 DERIVED: Final = (
-    *(TOUCHES, ADS, IDENTITIES, UNCONVERTED, FITTED, COUNTS, TIES, FOLDED),
+    *(TOUCHES, ADS, VIEW_TOUCHES, VIEW_ADS, IDENTITIES, UNCONVERTED, FITTED, COUNTS, TIES, FOLDED),
     *(RESULTS, COSTS, UPLOADS, RECEIPTS),
 )
 """All but credits, whose columns depend on the models."""

@@ -43,6 +43,8 @@ from clickclock.attribution.lake.derived import (
     TOUCHES,
     UNCONVERTED,
     UPLOADS,
+    VIEW_ADS,
+    VIEW_TOUCHES,
     credits_table,
 )
 from clickclock.attribution.lake.files import ROW_GROUP_ROWS, File, Storage
@@ -58,7 +60,10 @@ COMMITTED_WITHIN_MS: Final = 3_600_000
 """A file in an object store that is younger may be one that a compactor elsewhere is about to commit."""
 COMMITS_MAX: Final = 10
 """As often, one after the other, as a compactor elsewhere can have been faster by chance."""
-DERIVED_OF_PEOPLE: Final = (IDENTITIES, TOUCHES, TIES, UNCONVERTED, ADS, FITTED, COUNTS, FOLDED, UPLOADS)
+DERIVED_OF_PEOPLE: Final = (
+    *(IDENTITIES, TOUCHES, VIEW_TOUCHES, TIES, UNCONVERTED, ADS, VIEW_ADS, FITTED, COUNTS, FOLDED),
+    UPLOADS,
+)
 _ORDER: Final = ("client_id", "order_id")
 _WORD: Final = re.compile(r"[\w~-]+")
 

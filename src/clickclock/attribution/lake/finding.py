@@ -26,7 +26,7 @@ from pyarrow.fs import FileInfo, FileSelector, PyFileSystem
 from clickclock.attribution.erasing.erasure import Marks, Sought
 from clickclock.attribution.lake.derived import CREDITS, IDENTITIES, UPLOADS
 from clickclock.attribution.lake.files import Storage
-from clickclock.attribution.lake.tables import CLICKS, ORDERS
+from clickclock.attribution.lake.tables import CLICKS, ORDERS, VIEWS
 
 BATCH_ROWS: Final = 2**17
 AT_ONCE: Final = 2
@@ -158,7 +158,7 @@ def _marked(name: str, kind: pa.DataType, field_name: str, sought: Sought, marks
 
 def _marks(name: str, rows: pa.RecordBatch) -> Marks:
     """The keys of rows that were derived of these."""
-    if name == CLICKS.name:
+    if name in {CLICKS.name, VIEWS.name}:
         return Marks(clicks=frozenset().union(*(_values(rows, each) for each in ("id", *_OF_A_NETWORK))))
     if name == ORDERS.name:
         return Marks(orders=_values(rows, "order_id"))

@@ -54,3 +54,9 @@ def dataset_of(
             is_here &= pc.field(name) == value if value.is_valid else pc.field(name).is_null()
         fragments.append(form.make_fragment(file["path"], filesystem, is_here))
     return ds.FileSystemDataset(fragments, schema, form, filesystem)
+
+
+def with_all(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Rows with all columns of `schema`; those that a release before did not write are null."""
+    nothing = {name: pa.nulls(rows.num_rows, schema.field(name).type) for name in schema.names}
+    return pa.table({name: rows[name] if name in rows.column_names else nothing[name] for name in nothing}).cast(schema)

@@ -19,7 +19,7 @@ from clickclock.attribution.clicks.absent import REVISION, is_absent, present
 from clickclock.attribution.clicks.account import SENT_AT, Account, Accounts, Profile
 from clickclock.attribution.clicks.entry import Entry, EntryKind
 from clickclock.attribution.clicks.shape import EVENT_TIME, cut, rebuild
-from clickclock.attribution.lake.tables import CLICK_PARAMETERS, CLICKS, EVENTS, ORDERS, REJECTIONS, Table
+from clickclock.attribution.lake.tables import CLICK_PARAMETERS, CLICKS, EVENTS, ORDERS, REJECTIONS, VIEWS, Table
 from clickclock.attribution.orders import amendment
 from clickclock.attribution.registering.identification import is_query
 from clickclock.attribution.registering.registration import accepted
@@ -54,6 +54,8 @@ def row_of(entry: Entry, journal: str, segment: int) -> tuple[Table, dict[str, A
     match entry.kind:
         case EntryKind.PLAIN_CLICK | EntryKind.CLICK:
             return CLICKS, head | _click(entry)
+        case EntryKind.VIEW:
+            return VIEWS, head | _click(entry)
         case EntryKind.ORDER:
             return ORDERS, head | _order(entry)
         case EntryKind.REJECTION:
@@ -102,7 +104,7 @@ def _click(entry: Entry) -> dict[str, Any]:
 
 
 def with_query(row: dict[str, Any]) -> dict[str, Any]:
-    """A row of the lake's clicks with its query as it came, in bytes, and `other` as a dictionary; without `shape`."""
+    """A row of clicks or views with its query as it came, in bytes, and `other` as a dictionary; without `shape`."""
     shape = row.pop("shape")
     other = row["other"] = dict(row["other"] or ())
     if shape is None:

@@ -8,7 +8,7 @@ click, order or person is random, so it gets no dictionary, and what repeats get
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -129,6 +129,9 @@ CLICKS: Final = _table(
 """`event_time` is the time that counts; `event_time_sent` is what the client said, where that is another. `revision` is
 that of `absent` by which columns are null; null in rows of earlier releases."""
 
+VIEWS: Final = replace(CLICKS, name="views")
+"""Views of ads that nobody clicked: what they say of it is what clicks say."""
+
 ORDERS: Final = _table(
     "orders",
     [
@@ -181,4 +184,4 @@ EVENTS: Final = _table(
 )
 """Calls of /appsflyer that are no order."""
 
-TABLES: Final = (CLICKS, ORDERS, REJECTIONS, EVENTS)
+TABLES: Final = (CLICKS, VIEWS, ORDERS, REJECTIONS, EVENTS)

@@ -16,13 +16,13 @@ from clickclock.attribution.importing.historical import Historical, Unusable, id
 from clickclock.attribution.importing.order_row import OrderRow
 from clickclock.attribution.orders import amendment
 from clickclock.attribution.registering.identification import NAME, Identification
-from clickclock.attribution.registering.registration import detail_of, line_of
+from clickclock.attribution.registering.registration import ORDER, detail_of, line_of
 
 _NOWHERE: Final = connection("", b"", b"")
 
 
 class ClickRow(NamedTuple):
-    """A click of a file, judged."""
+    """A click or a view of a file, judged."""
 
     found: Historical
     time_ms: int
@@ -43,7 +43,8 @@ class ClickRow(NamedTuple):
     def line(self) -> bytes:
         """Its entry, as that of the first click of its key."""
         entry_id = id_of(self.time_ms, self.found.query, 0)
-        return line_of(self.judged, entry_id, self.received_ms, self.origin, self.found.query)
+        is_view = self.found.is_view
+        return line_of(self.judged, entry_id, self.received_ms, self.origin, self.found.query, is_view=is_view)
 
 
 class OrderEntry(NamedTuple):
@@ -67,7 +68,9 @@ class OrderEntry(NamedTuple):
         """Its entry."""
         row = self.row
         if isinstance(self.judged, amendment.Rejection):
-            return encode(EntryKind.REJECTION, row.id, self.received_ms, _NOWHERE, detail_of(self.judged), row.raw)
+            return encode(
+                EntryKind.REJECTION, row.id, self.received_ms, _NOWHERE, detail_of(self.judged, ORDER), row.raw
+            )
         return encode(EntryKind.ORDER, row.id, self.received_ms, _NOWHERE, b"", row.raw)
 
 

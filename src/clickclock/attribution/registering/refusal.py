@@ -18,12 +18,19 @@ import msgspec
 from clickclock.attribution.clicks.click import Flag
 from clickclock.attribution.clicks.query import Reason
 from clickclock.attribution.registering.identification import is_query
+from clickclock.attribution.registering.registration import CLICK, ORDER, VIEW
 
-CLICK, ORDER, APPSFLYER, IDENTIFICATION = "click", "order", "appsflyer", "identification"
-"""What a rejection was to be."""
+APPSFLYER, IDENTIFICATION = "appsflyer", "identification"
+"""What a rejection was to be, beside a click, a view and an order."""
 CUT_BYTES_MAX: Final = 64 * 1024
 """So much of a request that is not whole is kept: enough to see what it was."""
-_WHAT: Final = {b"/aclick": CLICK, b"/orders": ORDER, b"/appsflyer": APPSFLYER, b"/identify": IDENTIFICATION}
+_WHAT: Final = {
+    b"/aclick": CLICK,
+    b"/aview": VIEW,
+    b"/orders": ORDER,
+    b"/appsflyer": APPSFLYER,
+    b"/identify": IDENTIFICATION,
+}
 WEBHOOKS: Final = b"/webhooks/"
 """How the paths begin to which shops send orders in their own words."""
 _OURS: Final = re.compile(rb"(?:^|&)(?:client_id|cli_ubid|device_id|seller_id|asvt|atag|event_time|gclid|uclid)=")
@@ -54,7 +61,7 @@ class Refusal(NamedTuple):
 
 
 def is_ours(path: bytes) -> bool:
-    """Whether clicks, orders or identifications are sent to this path, in small letters, without a slash at its end."""
+    """Whether we register what is sent to this path, which is in small letters and has no slash at its end."""
     return path in _WHAT or path.startswith(WEBHOOKS)
 
 
@@ -82,7 +89,7 @@ def detail_of(what: str, refusal: Refusal, *, is_cut: bool, is_prefetch: bool = 
     faults = [{"field": "", "message": refusal.sentence, "code": refusal.code}]
     if is_cut:
         faults.append({"field": "", "message": _CUT_SENTENCE, "code": Reason.CUT})
-    flags = {"flags": [Flag.PREFETCH]} if is_prefetch and what == CLICK else {}
+    flags = {"flags": [Flag.PREFETCH]} if is_prefetch and what in {CLICK, VIEW} else {}
     return msgspec.json.encode({"was": what, "kind": "invalid", "faults": faults} | flags)
 
 

@@ -19,19 +19,25 @@ from clickclock.attribution.clicks.consent import anonymous, without_visitor
 from clickclock.attribution.clicks.entry import EntryKind, encode, encode_plain
 from clickclock.attribution.orders import amendment
 
+CLICK, VIEW, ORDER = "click", "view", "order"
+"""What a rejection was to be."""
 _PREFETCH: Final = " prefetch"
 """Stands behind the profile: nothing else in an entry says with which purpose a request came."""
 
 
-def line_of(judged: Click | Rejection, entry_id: str, received_ms: int, origin: bytes, query: bytes) -> bytes:
+def line_of(
+    judged: Click | Rejection, entry_id: str, received_ms: int, origin: bytes, query: bytes, *, is_view: bool = False
+) -> bytes:
     """One line for the journal. `origin` are the columns of `entry.connection`."""
     if Flag.NO_CONSENT in judged.flags:
         origin, query = without_visitor(origin), anonymous(query)
     if isinstance(judged, Click):
-        if judged.plain:
+        if judged.plain and not is_view:
             return encode_plain(entry_id, received_ms, origin, judged.profile, query)
-        return encode(EntryKind.CLICK, entry_id, received_ms, origin, acceptance_of(judged), query)
-    return encode(EntryKind.REJECTION, entry_id, received_ms, origin, detail_of(judged), query)
+        kind = EntryKind.VIEW if is_view else EntryKind.CLICK
+        return encode(kind, entry_id, received_ms, origin, acceptance_of(judged), query)
+    detail = detail_of(judged, VIEW if is_view else CLICK)
+    return encode(EntryKind.REJECTION, entry_id, received_ms, origin, detail, query)
 
 
 def acceptance_of(click: Click) -> bytes:
@@ -49,9 +55,8 @@ def accepted(detail: bytes) -> tuple[str, bool]:
     return said.removesuffix(_PREFETCH), said.endswith(_PREFETCH)
 
 
-def detail_of(rejection: Rejection | amendment.Rejection, was: str = "order") -> bytes:
+def detail_of(rejection: Rejection | amendment.Rejection, was: str) -> bytes:
     """What the entry of a refused request says of it, as JSON: what it was, the kind, every fault, and any flag."""
-    was = "click" if isinstance(rejection, Rejection) else was
     faults = [{"field": each.field, "message": each.message, "code": each.code} for each in rejection.faults]
     flags = rejection.flags if isinstance(rejection, Rejection) else ()
     return msgspec.json.encode(

@@ -22,7 +22,7 @@ from clickclock.attribution.orders import amendment, appsflyer
 from clickclock.attribution.orders.order_fields import Fault, Reason
 from clickclock.attribution.registering import identification
 from clickclock.attribution.registering.refusal import Code
-from clickclock.attribution.registering.registration import acceptance_of
+from clickclock.attribution.registering.registration import VIEW, acceptance_of
 
 WITHOUT_TOKEN: Final = frozenset({Reason.NOT_JSON, Reason.TOO_LARGE, QueryReason.TOO_MANY_PARAMETERS, *Code})
 """Faults that are found before the client id is known, whose account says whether a token is needed."""
@@ -34,7 +34,7 @@ class Rejected(msgspec.Struct, frozen=True):
     """A refused request, as the lake has it."""
 
     what: str
-    """`click`, `order`, `identification` or `appsflyer`."""
+    """`click`, `view`, `order`, `identification` or `appsflyer`."""
     kind: str
     client_id: str | None
     codes: frozenset[str]
@@ -111,4 +111,6 @@ def judge(
             if isinstance(clicked, click.Rejection):
                 return clicked
             kind = EntryKind.PLAIN_CLICK if clicked.plain else EntryKind.CLICK
+            if rejected.what == VIEW:
+                kind = EntryKind.VIEW
             return Accepted(kind, acceptance_of(clicked), clicked.query, clicked.flags)

@@ -30,6 +30,7 @@ class Seen(StrEnum):
     """The kind of an entry, for readers."""
 
     CLICK = "click"
+    VIEW = "view"
     REJECTION = "rejection"
     ORDER = "order"
     OTHER = "other"
@@ -47,6 +48,7 @@ class Sighting(msgspec.Struct, frozen=True):
 SEEN = {
     EntryKind.PLAIN_CLICK: Seen.CLICK,
     EntryKind.CLICK: Seen.CLICK,
+    EntryKind.VIEW: Seen.VIEW,
     EntryKind.REJECTION: Seen.REJECTION,
     EntryKind.ORDER: Seen.ORDER,
     EntryKind.OTHER: Seen.OTHER,
@@ -75,7 +77,7 @@ def sight(entry: Entry) -> Sighting:
         "identifierName": identifier,
         "identifier": identifier and plain[identifier],
     }
-    if seen is Seen.CLICK:
+    if seen in {Seen.CLICK, Seen.VIEW}:
         fields |= _judged(entry)
     fields |= refusal
     if is_order:

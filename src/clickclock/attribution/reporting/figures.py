@@ -63,6 +63,7 @@ class Figure(StrEnum):
     """What a row may tell."""
 
     CLICKS = "clicks"
+    VIEWS = "views"
     PEOPLE = "people"
     ORDERS = "orders"
     CONVERSIONS = "conversions"
@@ -74,6 +75,8 @@ class Figure(StrEnum):
     CPA = "cpa"
 
 
+WITHOUT_VIEWS: Final = tuple(each for each in Figure if each is not Figure.VIEWS)
+"""What a report tells where no view ever came."""
 MONEY: Final = (Figure.REVENUE, Figure.CREDIT, Figure.REFUNDS, Figure.COST, Figure.CPA)
 OF_AN_ORDER: Final = frozenset(
     {Dimension.CLIENT, Dimension.SELLER, Dimension.DAY, Dimension.CUSTOMER, Dimension.KIND, Dimension.REASON}

@@ -18,13 +18,12 @@ import msgspec
 from clickclock.attribution.clicks.whose import Whose
 from clickclock.attribution.reporting.parameters import Parameters, text_of
 from clickclock.foundation.errors import Fault, Malformed
-from clickclock.foundation.instant import instant_of, ms_of
+from clickclock.foundation.instant import HOUR_MS, instant_of, ms_of
 from clickclock.foundation.record import rfc3339
 
 MODEL: Final = "last"
 USUAL: Final = timedelta(hours=1)
 MINUTE_MS: Final = 60_000
-HOUR_MS: Final = 3_600_000
 
 
 class Width(StrEnum):
@@ -83,7 +82,8 @@ class Counted(msgspec.Struct, kw_only=True):
     """The counts of a span."""
 
     clicks: list[int]
-    """By bucket; so are the next two."""
+    """By bucket; so are the next three."""
+    views: list[int]
     rejections: list[int]
     orders: list[int]
     in_lake: int = 0
@@ -101,7 +101,8 @@ class Counted(msgspec.Struct, kw_only=True):
     @classmethod
     def nothing(cls, window: Window) -> "Counted":
         """Zeros."""
-        return cls(clicks=[0] * window.buckets, rejections=[0] * window.buckets, orders=[0] * window.buckets)
+        none = [0] * window.buckets
+        return cls(clicks=[*none], views=[*none], rejections=[*none], orders=[*none])
 
     def wire(self, asked: Asked, window: Window) -> dict[str, Any]:
         """As JSON."""
@@ -124,6 +125,7 @@ class Counted(msgspec.Struct, kw_only=True):
             "firstMs": window.first_ms,
             "widthMs": window.width_ms,
             "clicks": self.clicks,
+            "views": self.views,
             "rejections": self.rejections,
             "orders": self.orders,
         }

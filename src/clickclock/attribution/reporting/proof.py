@@ -89,7 +89,7 @@ class Person(msgspec.Struct, frozen=True):
 
 
 class Evidence(msgspec.Struct, frozen=True):
-    """A click of the person: what is judged, and what it said itself."""
+    """A click or a view of the person: what is judged, and what it said itself."""
 
     touch: Touch
     seen: Seen
@@ -249,11 +249,11 @@ def prove(
 ) -> Proof:
     """The proof for `order`, which is what `amendments` say together.
 
-    `evidence` is every click of its person, `orders` every order, itself among them, and every identification; `models`
-    are fitted where they look at many paths.
+    `evidence` is every click of its person, and every view that has a window; `orders` every order, itself among them,
+    and every identification; `models` are fitted where they look at many paths.
     """
     own = identifiers(order.client_id, {kind: getattr(order, kind) for kind in IDENTIFYING}, policy)
-    seen = [*orders, *(each.seen for each in evidence)]
+    seen = [*orders, *(each.seen for each in evidence if not each.touch.is_view)]
     person = identify(own, seen, guards)
     judged = judge((each.touch for each in evidence), policy) if person is not None else []
     known = {each.touch.id: each for each in evidence}

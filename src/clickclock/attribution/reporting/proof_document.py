@@ -20,7 +20,7 @@ from clickclock.attribution.orders.amendment import Amendment
 from clickclock.attribution.orders.money import DIGITS, to_text
 from clickclock.attribution.reporting.proof import Credit, Difference, Evidence, Identifier, Person, Proof, sellers
 from clickclock.attribution.reporting.result import Result
-from clickclock.foundation.instant import DAY_MS, instant_of
+from clickclock.foundation.instant import DAY_MS, HOUR_MS, instant_of
 from clickclock.foundation.record import rfc3339
 
 EXTRA_DIGITS: Final = 6
@@ -35,11 +35,13 @@ SENTENCES: Final[Mapping[Fate, str]] = {
     Fate.REPEAT: "A click on the same ad counted less than an hour before.",
     Fate.COUNTED: "It counts.",
     Fate.NOT_BEFORE_ORDER: "It was not before the order.",
-    Fate.OUTSIDE_WINDOW: "It was longer before the order than its window of {days} d.",
+    Fate.OUTSIDE_WINDOW: "It was longer before the order than its window of {window}.",
     Fate.OTHER_SELLER: "It is of another seller than the order.",
     Fate.TOO_SOON: "The order followed it sooner than anybody can order.",
     Fate.IN_JOURNEY: "It is a touchpoint of the order.",
+    Fate.GAVE_WAY: "A click is a touchpoint of the order, and where a click counts no view does.",
 }
+_REPEATED_VIEW: Final = "A view of the same ad counted less than an hour before."
 NO_NETWORK: Final = (
     "The visitor's address is not known, so floods from its network were not looked for: a server sent the click "
     "without the visitor's X-Forwarded-For or User-Agent, or it was imported."
@@ -150,17 +152,25 @@ def _identifier(identifier: Identifier) -> dict[str, Any]:
 def _click(considered: Considered, proof: Proof) -> dict[str, Any]:
     judged, touch = considered.judged, considered.judged.touch
     evidence: Evidence = proof.evidence[touch.id]
-    days, apart = proof.policy.window_days(touch.channel, touch.seller_id), proof.apart.get(touch.id)
+    window_ms, apart = (
+        proof.policy.window_ms(touch.channel, touch.seller_id, is_view=touch.is_view),
+        proof.apart.get(touch.id),
+    )
+    window = f"{window_ms // HOUR_MS} h" if touch.is_view else f"{window_ms // DAY_MS} d"
+    why = SENTENCES[considered.fate].format(window=window)
+    if touch.is_view and considered.fate is Fate.REPEAT:
+        why = _REPEATED_VIEW
     return {
         "id": touch.id,
+        "kind": "view" if touch.is_view else "click",
         "time": _time(touch.time_ms),
         "timeSent": None if evidence.sent_ms is None else _time(evidence.sent_ms),
         "timeCounted": _counted(evidence),
         "receivedAt": _time(touch.received_us // 1000),
         "daysBeforeOrder": round((proof.order.placed_ms - touch.time_ms) / DAY_MS, 6),
-        "windowDays": days,
+        "windowDays": round(window_ms / DAY_MS, 6),
         "fate": considered.fate.value,
-        "why": SENTENCES[considered.fate].format(days=days) + ("" if evidence.is_time_sent else _time_of(evidence)),
+        "why": why + ("" if evidence.is_time_sent else _time_of(evidence)),
         "cause": judged.cause,
         "apart": None if apart is None else {"click": apart.click, "by": list(apart.by)},
         "flags": [flag.value for flag in considered.flags],

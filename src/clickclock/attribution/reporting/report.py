@@ -80,7 +80,7 @@ class TooManyRows(Invalid):
     code = "tooManyRows"
 
 
-_NOTHING: Final = {Figure.CLICKS: 0, Figure.PEOPLE: 0, Figure.ORDERS: 0, Figure.CONVERSIONS: 0.0}
+_NOTHING: Final = {Figure.CLICKS: 0, Figure.VIEWS: 0, Figure.PEOPLE: 0, Figure.ORDERS: 0, Figure.CONVERSIONS: 0.0}
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
@@ -129,6 +129,11 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     def has_clicks(self) -> bool:
         """Whether clicks are reported."""
         return not {Figure.CLICKS, Figure.PEOPLE}.isdisjoint(self.figures)
+
+    @property
+    def has_views(self) -> bool:
+        """Whether views are reported."""
+        return Figure.VIEWS in self.figures
 
     @property
     def has_costs(self) -> bool:
@@ -196,13 +201,14 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         }
 
 
-COUNTS: Final = ("clicks", "people", "orders", "kinds", "revenue", "cost")
+COUNTS: Final = ("clicks", "views", "people", "orders", "kinds", "revenue", "cost")
 
 
 class Counted(msgspec.Struct):
     """The figures of one group and currency; None where there is nothing to count."""
 
     clicks: int | None = None
+    views: int | None = None
     people: int | None = None
     orders: int | None = None
     kinds: int | None = None
@@ -327,7 +333,7 @@ def _place_clicks(by_currency: dict[str | None, Counted], sole: str | None) -> b
         return clicks is not None and len(by_currency) > 1
     del by_currency[None]
     there = by_currency.setdefault(home, Counted())
-    there.clicks, there.people = clicks.clicks, clicks.people
+    there.clicks, there.views, there.people = clicks.clicks, clicks.views, clicks.people
     return False
 
 
@@ -340,7 +346,7 @@ def as_text(value: Any) -> Any:
 
 def _figures(counts: Counted, place: int, currency: str | None, *, is_comparable: bool) -> dict[Figure, Any]:
     figures: dict[Figure, Any] = dict.fromkeys(Figure)
-    figures |= {Figure.CLICKS: counts.clicks, Figure.PEOPLE: counts.people}
+    figures |= {Figure.CLICKS: counts.clicks, Figure.VIEWS: counts.views, Figure.PEOPLE: counts.people}
     if currency is None:
         return figures
     credit, refunds, conversions = counts.of_models[place] if counts.of_models else (0, 0, 0.0)

@@ -55,6 +55,9 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     counts_version: int | None = None
     folded_version: int | None = None
     events_version: int | None = None
+    views_version: int | None = None
+    view_touches_version: int | None = None
+    view_ads_version: int | None = None
     orders: int = 0
     credited: int = 0
     touchpoints: int = 0

@@ -29,7 +29,7 @@ from clickclock.attribution.agents.attributor.run_inputs import World, behold
 from clickclock.attribution.crediting.policy import Policies
 from clickclock.attribution.engines import Engine
 from clickclock.attribution.errors import VersionGone
-from clickclock.attribution.lake import CLICKS, FOLDED, ORDERS, Lake, credits_table
+from clickclock.attribution.lake import CLICKS, FOLDED, ORDERS, VIEWS, Lake, credits_table
 from clickclock.attribution.models import BUILT_IN, Factory, choose
 from clickclock.attribution.reporting.result import Kind, Result
 from clickclock.foundation.advance import tell
@@ -120,6 +120,8 @@ class Attributor:
                     why = "A table of credits or orders has other columns now."
                 elif before.counts_version is None:
                     why = "What models learn from was not kept."
+                elif self._settings.policies.credits_views and self._lake.changes(VIEWS.name, before.views_version):
+                    why = "Views came, or went, that can earn credit."
                 elif before.folded_version is None:
                     why = "What orders said was not kept."
                 elif not self._is_changed(before):
@@ -174,8 +176,8 @@ class Attributor:
 
     def _is_changed(self, before: Result) -> bool:
         """Whether clicks, orders or identifications have come, or gone, since a version. Raises `VersionGone`."""
-        versions = ((CLICKS.name, before.clicks_version), (ORDERS.name, before.orders_version))
-        is_new = any(self._lake.changes(name, since) for name, since in versions)
+        raw = (CLICKS.name, VIEWS.name, ORDERS.name)
+        is_new = any(self._lake.changes(name, before.reads(name)) for name in raw)
         return is_new or is_news(self._lake, before.events_version)
 
 
@@ -185,11 +187,14 @@ def _finished(draft: Result, world: World, outcome: Outcome, why: str, seconds: 
         kind=Kind.FULL if why else Kind.INCREMENTAL,
         why=why,
         engine=world.taken.engine,
-        clicks_version=world.taken.clicks_version,
+        clicks_version=world.taken.raw_version,
         orders_version=world.orders.version,
         events_version=world.events_version,
         touches_version=world.taken.version,
         ads_version=world.taken.ads_version,
+        views_version=world.views_version,
+        view_touches_version=None if world.viewed is None else world.viewed.version,
+        view_ads_version=None if world.viewed is None else world.viewed.ads_version,
         credits_version=outcome.credits_version,
         identities_version=outcome.identities_version,
         unconverted_version=outcome.unconverted_version,

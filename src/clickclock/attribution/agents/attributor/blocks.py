@@ -174,13 +174,16 @@ class Facts:
         return pa.table([column(name) for name in names], names)
 
 
+IS_VIEW: Final = "is_view"
 _IN_FOUND: Final = {"click_id": "id"}
 _IN_ADS: Final = {"click_seller_id": "seller_id", "ad": "ad_id"}
 _REASONS: Final = pa.array([reason.value for reason in REASONS])
 
 
-def facts_of(orders: Orders, ads: pa.Table, policies: Policies) -> Facts:
-    """The facts of all orders and ads."""
+def facts_of(orders: Orders, ads: pa.Table, viewed: pa.Table, policies: Policies) -> Facts:
+    """The facts of all orders, and of all ads that were clicked or `viewed`."""
+    is_view = np.repeat([False, True], [ads.num_rows, viewed.num_rows])
+    ads = pa.concat_tables([ads, viewed]).append_column(IS_VIEW, pa.array(is_view))
     table = orders.table
     ads = ads.take(pa.array(np.unique(ads["ad"].to_numpy(), return_index=True)[1])).combine_chunks()
     clients = sorted({*ads["client_id"].unique().to_pylist(), *table["client_id"].unique().to_pylist()})
@@ -192,6 +195,7 @@ def facts_of(orders: Orders, ads: pa.Table, policies: Policies) -> Facts:
         _places(ads["client_id"], clients),
         _places(ads["channel"], channels),
         _places(ads["seller_id"], sellers),
+        ads[IS_VIEW].to_numpy(),
         clients,
         channels,
         sellers,

@@ -73,7 +73,7 @@ def run_fully(
     sums = Sums()
     with Blocks(scratch, world.facts.month) as blocks:
         for found in engine.walk(
-            world.touches,
+            [*world.touches, *world.views],
             world.ties.uses,
             world.ties.floods,
             world.orders.table,

@@ -1,4 +1,4 @@
-"""Clicks → touches: what came into the lake since the last time, in codes.
+"""Clicks → touches, and views → theirs: what came into the lake since the last time, in codes.
 
 Never sees a click twice, and never misses one: the commit that brings touches notes the version of the clicks that they
 are of. Invariants: the touches of a day are those of the clicks of that day in the noted version; all were made by one
@@ -27,7 +27,18 @@ from clickclock.attribution.crediting.columns.codes import among
 from clickclock.attribution.crediting.policy import Policies
 from clickclock.attribution.engines import Engine
 from clickclock.attribution.errors import VersionGone
-from clickclock.attribution.lake import ADS, CLICKS, DAY, TOUCHES, Lake, Stored
+from clickclock.attribution.lake import (
+    ADS,
+    CLICKS,
+    DAY,
+    TOUCHES,
+    VIEW_ADS,
+    VIEW_TOUCHES,
+    VIEWS,
+    Lake,
+    Stored,
+    Table,
+)
 
 AT_ONCE_BYTES: Final = 2**27
 """Of days that are taken in together; a day is never cut. While some are, the files of those before go to disk."""
@@ -43,12 +54,26 @@ class TakenIn:
     version: int
     """The version of the touches."""
     ads_version: int
-    clicks_version: int | None
-    """None if there is no table of clicks."""
+    raw_version: int | None
+    """The version of what was taken in; None if there is no such table."""
     engine: str
     """The fingerprint of what made them."""
     clicks: int
     """How many were taken in now, those of days that were made anew among them."""
+
+
+@dataclass(frozen=True)
+class Intake:
+    """What is taken in, and the tables that it becomes."""
+
+    raw: Table
+    touches: Table
+    ads: Table
+    is_of_views: bool = False
+
+
+OF_CLICKS: Final = Intake(CLICKS, TOUCHES, ADS)
+OF_VIEWS: Final = Intake(VIEWS, VIEW_TOUCHES, VIEW_ADS, is_of_views=True)
 
 
 @dataclass(frozen=True)
@@ -59,23 +84,27 @@ class _Wanted:
     """The days whose touches are replaced; None for all."""
 
 
-def take_in(lake: Lake, engine: Engine, policies: Policies, now_ms: int) -> TakenIn:
-    """Make the touches those of the clicks as they are now. Raises `RunOvertaken`, `LakeUnreachable`."""
+def take_in(lake: Lake, engine: Engine, policies: Policies, now_ms: int, intake: Intake = OF_CLICKS) -> TakenIn:
+    """Make the touches those of the clicks, or of the views, as they are now.
+
+    Raises `RunOvertaken`, `LakeUnreachable`.
+    """
     made_by = engine.fingerprint(policies)
     rules = _number(made_by)
-    ledger, ads_ledger = lake.ledger(TOUCHES), lake.ledger(ADS)
+    ledger, ads_ledger = lake.ledger(intake.touches), lake.ledger(intake.ads)
     # Ads that an older version committed have no note, and are those of its touches.
     is_same = ledger.noted(_NOTE_OF_RULES) == rules and ads_ledger.noted(_NOTE_OF_RULES) in (rules, None)
     since = ledger.noted(_NOTE_OF_CLICKS) if is_same else None
-    wanted = _wanted(lake, since)
+    wanted = _wanted(lake, intake.raw.name, since)
     name = f"part-{uuid.uuid4().hex}"
     touches, ads = ledger.parts(name, now_ms), ads_ledger.parts(name, now_ms)
-    known = _known_ads(lake) if is_same else np.empty(0, np.int64)
+    known = _known_ads(lake, intake.ads) if is_same else np.empty(0, np.int64)
     with ThreadPoolExecutor(1, "ads") as beside:
         described: list[Future[pa.Table]] = []
         for some in _together(wanted.files):
             fresh: list[pa.Table] = []
-            for batch in engine.touches(lake.addresses(CLICKS.name, some), policies):
+            for made in engine.touches(lake.addresses(intake.raw.name, some), policies):
+                batch = _of_views(made) if intake.is_of_views else made
                 rows = pa.Table.from_batches([batch]).append_column(DAY, _days(batch["received_us"]))
                 touches.write(rows)
                 codes = batch["ad"].unique().to_numpy()
@@ -85,7 +114,7 @@ def take_in(lake: Lake, engine: Engine, policies: Policies, now_ms: int) -> Take
                     fresh.append(rows.take(pc.index_in(pa.array(codes), batch["ad"])).select(["id", DAY]))
             touches.settle()
             if fresh:
-                described.append(beside.submit(_ads_of, lake, engine, policies, some, pa.concat_tables(fresh)))
+                described.append(beside.submit(_ads_of, lake, engine, policies, intake, some, pa.concat_tables(fresh)))
         # What waits to be written takes one core, as long as ads are described.
         files = touches.close()
         for each in described:
@@ -98,26 +127,26 @@ def take_in(lake: Lake, engine: Engine, policies: Policies, now_ms: int) -> Take
     return TakenIn(ledger.version, ads_ledger.version, wanted.version, made_by, touches.rows)
 
 
-def _wanted(lake: Lake, since: int | None) -> _Wanted:
-    """The clicks to be taken in, after version `since` of them."""
-    clicks = lake.table(CLICKS.name)
-    if clicks is None:
+def _wanted(lake: Lake, name: str, since: int | None) -> _Wanted:
+    """What is to be taken in of a table, after its version `since`."""
+    raw = lake.table(name)
+    if raw is None:
         return _Wanted(None, (), None)
     if since is not None:
         try:
-            changes = lake.changes(CLICKS.name, since)
+            changes = lake.changes(name, since)
         except VersionGone:
             since = None
     if since is None:
-        version = clicks.version()
-        return _Wanted(version, tuple(lake.stored(CLICKS.name, version)), None)
+        version = raw.version()
+        return _Wanted(version, tuple(lake.stored(name, version)), None)
     # Of days from which something went, and of files that were merged with others, all is made anew.
     days = {each.partition for each in changes.removed} | {
         each.partition for each in changes.added if not each.is_there
     }
     files = [each for each in changes.added if each.partition not in days]
     if days:
-        files += [each for each in lake.stored(CLICKS.name, changes.version) if each.partition in days]
+        files += [each for each in lake.stored(name, changes.version) if each.partition in days]
     return _Wanted(changes.version, tuple(files), frozenset(day for day in days if day is not None))
 
 
@@ -134,11 +163,15 @@ def _together(files: Iterable[Stored]) -> Iterator[list[Stored]]:
         yield some
 
 
-def _ads_of(lake: Lake, engine: Engine, policies: Policies, files: Iterable[Stored], touches: pa.Table) -> pa.Table:
+def _ads_of(
+    lake: Lake, engine: Engine, policies: Policies, intake: Intake, files: Iterable[Stored], touches: pa.Table
+) -> pa.Table:
     """The ads of touches, which are of clicks in these files. Most days show few ads that no day before has shown."""
     days = set(map(str, touches[DAY].unique().to_pylist()))
-    clicks = lake.addresses(CLICKS.name, [file for file in files if file.partition in days])
+    clicks = lake.addresses(intake.raw.name, [file for file in files if file.partition in days])
     ads = engine.ads(clicks, touches["id"].combine_chunks(), policies)
+    if intake.is_of_views:
+        ads = ads.set_column(ads.column_names.index("ad"), ads.schema.field("ad"), pc.bit_wise_not(ads["ad"]))
     if not policies.has_campaign_names:
         return ads
     names = policies.named(*(ads[name].to_pylist() for name in ("client_id", "channel", "campaign")))
@@ -151,9 +184,17 @@ def _days(instants_us: pa.Array) -> pa.Array:
     return pa.array((instants_us.to_numpy() // _DAY_US).astype(np.int32)).cast(pa.date32())
 
 
-def _known_ads(lake: Lake) -> NDArray[np.int64]:
+def _of_views(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Touches of views, whose numbers are others than those of clicks that say the same; a view spends no click id."""
+    columns = {name: batch[name] for name in batch.schema.names}
+    columns |= {name: pc.bit_wise_not(batch[name]) for name in ("ad", "ad_key", "parameters")}
+    columns["click_id"] = pa.nulls(batch.num_rows, batch.schema.field("click_id").type)
+    return pa.RecordBatch.from_arrays(list(columns.values()), schema=batch.schema)
+
+
+def _known_ads(lake: Lake, table: Table) -> NDArray[np.int64]:
     """Their codes, sorted."""
-    batches = [batch["ad"].to_numpy() for batch in lake.scan(ADS.name, columns=["ad"])]
+    batches = [batch["ad"].to_numpy() for batch in lake.scan(table.name, columns=["ad"])]
     return np.sort(np.concatenate([np.empty(0, np.int64), *batches]))
 
 

@@ -113,7 +113,7 @@ def _walk(engine: Engine, world: World, affected: Affected, blocks: Blocks) -> t
     while len(since.person):
         uncertain = [np.empty(0, np.int64)]
         for found in engine.walk(
-            world.touches,
+            [*world.touches, *world.views],
             world.ties.uses,
             world.ties.floods,
             world.orders.table,

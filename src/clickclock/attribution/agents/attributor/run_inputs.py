@@ -25,7 +25,7 @@ from clickclock.attribution.agents.attributor.click_links import (
     ties_with,
 )
 from clickclock.attribution.agents.attributor.identified import links_by_customers
-from clickclock.attribution.agents.attributor.intake import TakenIn, take_in
+from clickclock.attribution.agents.attributor.intake import OF_VIEWS, TakenIn, take_in
 from clickclock.attribution.agents.attributor.journey_kernel import Since, Walker
 from clickclock.attribution.agents.attributor.orders import Orders, orders_since, read_orders
 from clickclock.attribution.agents.attributor.people import Who
@@ -36,7 +36,7 @@ from clickclock.attribution.crediting.columns.identity import Persons, joined
 from clickclock.attribution.crediting.columns.terms import Terms, terms_of
 from clickclock.attribution.crediting.policy import Policies
 from clickclock.attribution.engines import PERSONS, Engine
-from clickclock.attribution.lake import ADS, EVENTS, TOUCHES, Lake
+from clickclock.attribution.lake import ADS, EVENTS, TOUCHES, VIEW_ADS, VIEW_TOUCHES, VIEWS, Lake, Table
 from clickclock.attribution.models import Model
 from clickclock.attribution.reporting.result import Result
 
@@ -46,10 +46,16 @@ class World:
     """All that decides, read once."""
 
     taken: TakenIn
+    viewed: TakenIn | None
+    """Of views; None as long as there was none."""
+    views_version: int | None
+    """The version of the views, which may be a table without any; None if there is no such table."""
     events_version: int | None
     """The version of the events, which have the identifications; None if there are none."""
     touches: list[str]
-    """The files."""
+    """The files of clicks."""
+    views: list[str]
+    """The files of views, if any can earn credit."""
     orders: Orders
     ads: pa.Table
     news: News
@@ -98,9 +104,14 @@ def behold(
         )
         recalling = beside.submit(then_of, lake, before)
         taken = take_in(lake, engine, policies, now_ms)
-        ads = pa.Table.from_batches(
-            (batch.cast(ADS.schema) for batch in lake.scan(ADS.name, version=taken.ads_version)), ADS.schema
-        )
+        views_version = lake.version_of(VIEWS.name)
+        has_views = lake.uris(VIEWS.name, views_version) or lake.table(VIEW_TOUCHES.name) is not None
+        viewed = take_in(lake, engine, policies, now_ms, OF_VIEWS) if has_views else None
+        ads, viewed_ads = _ads(lake, ADS, taken.ads_version), ADS.schema.empty_table()
+        views: list[str] = []
+        if viewed is not None and policies.credits_views:
+            viewed_ads = _ads(lake, VIEW_ADS, viewed.ads_version)
+            views = lake.uris(VIEW_TOUCHES.name, viewed.version)
         touches = lake.uris(TOUCHES.name, taken.version)
         news = news_since(lake, before)
         ties_then = NO_TIES if before is None else ties_of(lake, engine, before, ads, policies)
@@ -112,14 +123,17 @@ def behold(
         events_version = None if events is None else events.version()
         orders = reading.result()
         then = recalling.result()
-    facts = facts_of(orders, ads, policies)
+    facts = facts_of(orders, ads, viewed_ads, policies)
     customers = links_by_customers(lake, events_version, orders.table, policies)
     links = linked_by_orders(joined([ties.links, customers]), orders.table, policies)
     persons = identity.persons(links, people.sentinels(policies, facts.ads.clients))
     return World(
         taken=taken,
+        viewed=viewed,
+        views_version=views_version if viewed is None else viewed.raw_version,
         events_version=events_version,
         touches=touches,
+        views=views,
         orders=orders,
         ads=ads,
         news=news,
@@ -133,3 +147,8 @@ def behold(
         policies=policies,
         models=models,
     )
+
+
+def _ads(lake: Lake, table: Table, version: int) -> pa.Table:
+    batches = (batch.cast(table.schema) for batch in lake.scan(table.name, version=version))
+    return pa.Table.from_batches(batches, table.schema)

@@ -8,7 +8,7 @@ process.
 
 >>> from clickclock.attribution.crediting.policy import Policies
 >>> from clickclock.attribution.crediting.columns.terms import Ads, terms_of
->>> ads = Ads(np.array([7]), np.array([0]), np.array([0]), np.array([-1]), ["shop"], ["google"], [])
+>>> ads = Ads(np.array([7]), np.array([0]), np.array([0]), np.array([-1]), np.array([False]), ["shop"], ["google"], [])
 >>> none, one, no = np.zeros(2, np.int64), np.ones(2, np.int64), np.zeros(2, np.bool_)
 >>> rows = Columns(one, np.array([0, 5000]), np.array([False, True]), one, none, 7 * one, one, one, no, no, no, list)
 >>> walked = walk(rows, Orders(none[:1], none[:1], none, none[:0]), terms_of(ads, Policies()))
@@ -89,7 +89,7 @@ class JourneyRows(msgspec.Struct, frozen=True, eq=False):
 
 
 class UnconvertedRows(msgspec.Struct, frozen=True, eq=False):
-    """A row for each person and month in which it has touchpoints and no order."""
+    """A row for each person and month in which it has touchpoints that are clicks, and no order."""
 
     client: Indexes
     month: Indexes
@@ -110,7 +110,7 @@ class Walked(msgspec.Struct, frozen=True, eq=False):
 
 
 class _Touchpoints(msgspec.Struct, frozen=True, eq=False):
-    """The clicks that count, in the order of the rows."""
+    """The clicks and views that count, in the order of the rows."""
 
     row: Places
     person: Numbers
@@ -135,27 +135,39 @@ def walk(columns: Columns, orders: Orders, terms: Terms) -> Walked:
     """The journeys of all orders in these rows, and the paths of the months without one."""
     person = np.cumsum(changes(columns.person), dtype=np.int64)
     is_order = columns.is_order
+    row = np.flatnonzero(~is_order)
+    ad = terms.ads.find(columns.ad[row])
+    is_view = _are_views(ad, terms)
+    if is_view is not None:  # those that no window lets count are as if they were not there
+        is_there = ~is_view | (terms.window_ms[ad] > 0)
+        row, ad = row[is_there], ad[is_there]
     number = columns.number[is_order]
     placed = _Placed(
         person=person[is_order],
         placed_ms=columns.time_ms[is_order],
         number=number,
         client=orders.client[number],
-        has_click=np.bincount(person[~is_order], minlength=len(person) + 1)[person[is_order]] > 0,
+        has_click=np.bincount(person[row], minlength=len(person) + 1)[person[is_order]] > 0,
     )
-    touchpoints = _touchpoints(columns, person, terms)
+    touchpoints = _touchpoints(columns, row, ad, person[row], terms)
     return Walked(
         journeys=_journeys(placed, touchpoints, orders, terms),
         unconverted=_unconverted(columns, placed, touchpoints, orders, terms),
     )
 
 
-def _touchpoints(columns: Columns, person: Numbers, terms: Terms) -> _Touchpoints:
-    row = np.flatnonzero(~columns.is_order)
-    person, time_ms, ad = person[row], columns.time_ms[row], terms.ads.find(columns.ad[row])
+def _are_views(ad: Places, terms: Terms) -> Marks | None:
+    """Which touches on these ads are views; None where no ad was only seen, which is nearly everywhere."""
+    return terms.ads.is_view[ad] if terms.ads.is_view.any() else None
+
+
+def _touchpoints(columns: Columns, row: Places, ad: Places, person: Numbers, terms: Terms) -> _Touchpoints:
+    """Those of clicks and views in these rows, on these ads and of these persons."""
+    time_ms = columns.time_ms[row]
     client = terms.ads.client[ad]
     is_out = _retries(columns, row, person)
-    once = np.flatnonzero(~is_out)
+    is_view = _are_views(ad, terms)
+    once = np.flatnonzero(~is_out if is_view is None else ~(is_out | is_view))
     is_invalid = columns.is_flood[row] | columns.is_bot[row]
     is_invalid[once] |= flooding(person[once], time_ms[once], terms.clicks_per_person_max[client[once]], FLOOD_MS)
     is_out |= columns.is_spent[row] | (is_invalid & terms.excludes_invalid[client])
@@ -254,7 +266,17 @@ def _eligible(
             order, place = order[is_in], place[is_in]
         found_orders.append(order)
         found_places.append(place)
-    return np.concatenate(found_orders), np.concatenate(found_places)
+    return _clicks_first(np.concatenate(found_orders), np.concatenate(found_places), touchpoints, terms)
+
+
+def _clicks_first(order: Places, place: Places, touchpoints: _Touchpoints, terms: Terms) -> tuple[Places, Places]:
+    """Without the views of orders that have a click."""
+    seen = _are_views(touchpoints.ad, terms)
+    if seen is None:
+        return order, place
+    is_view = seen[place]
+    is_left = ~is_view | ~np.isin(order, order[~is_view])
+    return order[is_left], place[is_left]
 
 
 def _shares(lengths: Numbers) -> Iterator[slice]:
@@ -266,6 +288,9 @@ def _shares(lengths: Numbers) -> Iterator[slice]:
 def _unconverted(
     columns: Columns, placed: _Placed, touchpoints: _Touchpoints, orders: Orders, terms: Terms
 ) -> UnconvertedRows:
+    is_view = _are_views(touchpoints.ad, terms)
+    if is_view is not None:
+        touchpoints = _Touchpoints(*(getattr(touchpoints, each)[~is_view] for each in _Touchpoints.__struct_fields__))
     client = terms.ads.client[touchpoints.ad]
     zone = terms.zone[client]
     month = np.empty(len(zone), np.int32)

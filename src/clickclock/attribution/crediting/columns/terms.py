@@ -3,7 +3,8 @@
 Never decides what becomes of a click. Invariant: what a column says of an ad or a client is what its `Policy` says.
 
 >>> shop, seller = np.array([0, 0]), np.array([-1, 0])
->>> ads = Ads(np.array([7, 9]), shop, np.array([0, 1]), seller, ["shop"], ["google", "meta"], ["s"])
+>>> seen = np.array([False, False])
+>>> ads = Ads(np.array([7, 9]), shop, np.array([0, 1]), seller, seen, ["shop"], ["google", "meta"], ["s"])
 >>> terms = terms_of(ads, Policies())
 >>> (terms.window_ms[ads.find(np.array([9, 7, 9]))] // DAY_MS).tolist()
 [7, 30, 7]
@@ -36,6 +37,8 @@ class Ads(msgspec.Struct, frozen=True, eq=False):
     channel: Indexes
     seller: Indexes
     """Code of the seller of the click; -1 for none."""
+    is_view: NDArray[np.bool_]
+    """Whether it was only seen: it has a code of its own then."""
     clients: Sequence[str]
     """Those of ads and of orders."""
     channels: Sequence[str]
@@ -68,7 +71,7 @@ class Terms(msgspec.Struct, frozen=True, eq=False):
 
     ads: Ads
     window_ms: Numbers
-    """By ad: how long before an order a click on it may have been."""
+    """By ad: how long before an order a click on it may have been, or its view; 0 where no view counts."""
     window_ms_max: Numbers
     """By client: the longest window."""
     order_after_click_ms_min: Numbers
@@ -89,11 +92,12 @@ def terms_of(ads: Ads, policies: Policies) -> Terms:
     zones = sorted({policy.time_zone for policy in by_client})
     # Three small numbers are compared much faster as one.
     kind = (ads.client.astype(np.int64) * len(ads.channels) + ads.channel) * (len(ads.sellers) + 1) + ads.seller
+    kind = 2 * kind + ads.is_view
     _, first, place = np.unique(kind, return_index=True, return_inverse=True)
-    distinct = (column[first].tolist() for column in (ads.client, ads.channel, ads.seller))
+    distinct = (column[first].tolist() for column in (ads.client, ads.channel, ads.seller, ads.is_view))
     window_ms = [
-        by_client[client].window_days(ads.channels[channel], None if seller < 0 else ads.sellers[seller]) * DAY_MS
-        for client, channel, seller in zip(*distinct, strict=True)
+        by_client[client].window_ms(ads.channels[channel], None if seller < 0 else ads.sellers[seller], is_view=is_view)
+        for client, channel, seller, is_view in zip(*distinct, strict=True)
     ]
     return Terms(
         ads=ads,

@@ -1,10 +1,10 @@
-// Clicks, rejections and orders as rows: what each says, and every reason why one was refused.
+// Clicks, views, rejections and orders as rows: what each says, and every reason why one was refused.
 import { html, nothing } from "../vendor/lit-html/lit-html.js";
 import { repeat } from "../vendor/lit-html/directives/repeat.js";
 import { glyph } from "../core/states.js";
 import { ms, when } from "../core/time.js";
 
-const LOOKS = { click: ["succeeded", "click"], rejection: ["failed", "rejected"], order: ["starting", "order"], other: ["queued", "other"] };
+const LOOKS = { click: ["succeeded", "click"], view: ["succeeded", "view"], rejection: ["failed", "rejected"], order: ["starting", "order"], other: ["queued", "other"] };
 const HINTS = ["gclid", "gbraid", "wbraid", "uclid", "fbclid", "fb_campaign_id", "utm_campaign", "utm_source", "source", "atag"];
 
 const hint = (parameters = {}) => { const name = HINTS.find((each) => parameters[each]); return name ? html`<span class="faint">${name}</span> <bdi>${parameters[name]}</bdi>` : nothing; };

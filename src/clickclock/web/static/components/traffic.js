@@ -28,9 +28,9 @@ const step = ([word, count, of, under]) => html`<li><span>${word}</span>${count 
 
 /** Each step of a funnel, as a share of what was received. */
 export function funnel(told) {
-  const { received, accepted, inLake, inJourneys, credited } = told, waiting = accepted - inLake;
+  const { received, accepted, inLake, inJourneys, credited } = told, waiting = accepted - inLake, views = told.views.reduce((sum, each) => sum + each, 0);
   return html`<ol class="funnel">${[
-    ["Received", received, received],
+    ["Received", received, received, views ? `clicks; beside them ${counted(views, "view")}` : null],
     ["Accepted", accepted, received, "answered 204, and on disk"],
     ["In the lake", inLake, received, waiting ? `${counted(waiting, "click")} will be there within a minute` : null],
     ["In journeys", inJourneys, received, inJourneys == null ? "there is no result yet: run attribution" : "before an order that was placed lately"],

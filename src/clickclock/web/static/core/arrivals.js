@@ -1,6 +1,6 @@
-// Listens to clicks, rejections and orders as they come. The browser goes on by itself after the last one that it got. It is
+// Listens to clicks, views, rejections and orders as they come. The browser goes on by itself after the last one that it got. It is
 // closed while the tab is hidden: the service lets few watch at once, and nobody reads a hidden tab.
-const KINDS = ["click", "rejection", "order", "other"];
+const KINDS = ["click", "view", "rejection", "order", "other"];
 
 /** `hear({ seen, position, ...fields })` for each, `hear({ missed })` for a gap, `hear({ state })` when it is live or not. */
 export function arrivals(query, hear) {

@@ -12,7 +12,7 @@ import { clickUrl } from "../core/collector.js";
 import { currentZone, iso, now } from "../core/time.js";
 
 const KNOWN = ["client", "kind", "span", "click", "clientId", "sellerId"];
-const KINDS = [["", "everything"], ["click", "clicks"], ["rejection", "rejections"], ["order", "orders"]];
+const KINDS = [["", "everything"], ["click", "clicks"], ["view", "views"], ["rejection", "rejections"], ["order", "orders"]];
 const SPANS = { "": ["last hour", 3_600_000, "minute by minute"], "6h": ["last 6 hours", 21_600_000, "minute by minute"], "24h": ["last 24 hours", 86_340_000, "minute by minute"], "7d": ["last 7 days", 604_800_000, "hour by hour"], "30d": ["last 30 days", 2_592_000_000, "hour by hour"] };
 const ROWS_MAX = 200, FIRST_ROWS = 50, AGAIN_MS = 30_000;
 let rows = [], held = [], isHeld = false, state = "connecting", gap = null, told = null, wrong = null, isAsking = false, count = null, countFault = null, isStale = false, asked = 0, isKnown = false, redraw = () => {}, unwatch = () => {};

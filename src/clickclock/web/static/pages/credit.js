@@ -21,7 +21,7 @@ const COHORTS = "cohorts", COMPARED = { period: "previous", year: "last_year" },
 /** Rows that are drawn before they are asked for; sums and the days count all. */
 const SHOWN = 100;
 const FIGURES = { reason: ["orders,revenue", "orders,revenue"] };
-const ALL_FIGURES = ["clicks,people,orders,conversions,revenue,credit,refunds,cost,roas,cpa", "orders,conversions,credit,refunds,cost"];
+const ALL_FIGURES = ["clicks,views,people,orders,conversions,revenue,credit,refunds,cost,roas,cpa", "orders,conversions,credit,refunds,cost"];
 let found = null, wrong = null, stop = new AbortController();
 
 export const title = () => "Credit";
@@ -166,15 +166,15 @@ function chart() {
 const shownOf = (rows) => (found.given.all || found.row === "day" ? rows : rows.slice(0, SHOWN));
 
 function table(all) {
-  const rows = shownOf(all), top = Math.max(...rows.map((each) => Number(each.credit ?? 0)), 1), hasCost = rows.some((each) => each.cost), before = beforeOf();
+  const rows = shownOf(all), top = Math.max(...rows.map((each) => Number(each.credit ?? 0)), 1), hasCost = rows.some((each) => each.cost), hasViews = rows.some((each) => each.views), before = beforeOf();
   const next = LEVELS[LEVELS.indexOf(found.row) + 1];
   const name = (each) => (next && each[found.row] ? html`<a href=${withChosen({ [found.row]: each[found.row], by: "" })}><bdi>${nameOf(each)}</bdi></a>` : html`<bdi class=${each[found.row] ? "" : "faint"}>${nameOf(each)}</bdi>`);
   return card("rows", `By ${WORDS[found.row].toLowerCase()}`, html`<div class="table-box" tabindex="0" role="region" aria-label="The report"><table class="numbers" data-rows><thead><tr>
-    <th scope="col">${WORDS[found.row]}</th><th scope="col" class="bar-column"><span class="visually-hidden">Share</span></th>${["Credit", ...(before ? ["Before", "Change"] : []), "Refunds", "Orders", "Credited orders", "Clicks", "People", ...(hasCost ? ["Cost", "ROAS", "CPA"] : [])].map((word) => html`<th scope="col" class="num">${word}</th>`)}</tr></thead>
+    <th scope="col">${WORDS[found.row]}</th><th scope="col" class="bar-column"><span class="visually-hidden">Share</span></th>${["Credit", ...(before ? ["Before", "Change"] : []), "Refunds", "Orders", "Credited orders", "Clicks", ...(hasViews ? ["Views"] : []), "People", ...(hasCost ? ["Cost", "ROAS", "CPA"] : [])].map((word) => html`<th scope="col" class="num">${word}</th>`)}</tr></thead>
     <tbody>${repeat(rows, keyOf, (each) => html`<tr data-row><th scope="row">${name(each)}</th><td>${gauge(Number(each.credit ?? 0) / top, toneOf(each.channel ?? found.given.channel ?? each[found.row]))}</td>
       <td class="num">${money(each.credit, each.currency)}</td>${before ? html`<td class="num">${money(before(each)?.credit, each.currency)}</td><td class="num">${moved(Number(each.credit ?? 0), Number(before(each)?.credit ?? 0))}</td>` : nothing}<td class="num ${Number(each.refunds) ? "" : "none"}">${amount(each.refunds)}</td>
       <td class="num">${each.orders && LISTED.has(found.row) ? html`<a class="opens" href=${ordersOf(each)} aria-label="${counted(each.orders, "order")} of ${nameOf(each)}">${number(each.orders)}</a>` : number(each.orders ?? 0)}</td><td class="num">${each.conversions == null ? "–" : number(Math.round(each.conversions * 100) / 100)}</td>
-      <td class="num">${number(each.clicks)}</td><td class="num">${number(each.people)}</td>${hasCost ? html`<td class="num">${amount(each.cost)}</td><td class="num">${each.roas ? Number(each.roas).toFixed(2) : "–"}</td><td class="num">${amount(each.cpa)}</td>` : nothing}</tr>`)}</tbody></table></div>`,
+      <td class="num">${number(each.clicks)}</td>${hasViews ? html`<td class="num">${number(each.views)}</td>` : nothing}<td class="num">${number(each.people)}</td>${hasCost ? html`<td class="num">${amount(each.cost)}</td><td class="num">${each.roas ? Number(each.roas).toFixed(2) : "–"}</td><td class="num">${amount(each.cpa)}</td>` : nothing}</tr>`)}</tbody></table></div>`,
   { note: before ? comparedWith() : "an order that two channels touched is counted by both", more: rows.length < all.length ? html`<a class="more" href=${withChosen({ all: "1" })}>All ${number(all.length)} rows</a>` : nothing });
 }
 

@@ -10,7 +10,7 @@ import { full, ms } from "../core/time.js";
 const DAY = 86_400_000;
 const FATES = {
   in_journey: "counts", shared_identifier: "shared identifier", retry: "sent again", repeat: "repeated", click_id_spent: "click id used before", bot: "a bot",
-  prefetch: "a prefetch", flood: "a flood", counted: "counts", not_before_order: "after the order", outside_window: "outside the window", other_seller: "another seller", too_soon: "too soon before",
+  prefetch: "a prefetch", flood: "a flood", counted: "counts", not_before_order: "after the order", outside_window: "outside the window", other_seller: "another seller", too_soon: "too soon before", gave_way: "a click counts",
 };
 let proof = null, wrong = null, over = null, mine = "", redraw = () => {};
 
@@ -29,6 +29,8 @@ export function enter(draw, { clientId, orderId }) {
 const placeOf = (id) => proof.journey.indexOf(id) + 1;
 const point = (id) => { over = id; redraw(); };
 const state = (id) => (over === id ? "over" : over ? "dim" : "");
+const lane = (click) => (click.kind === "view" ? `${click.channel}, seen` : click.channel);
+const windowOf = (click) => (click.kind === "view" ? `${Math.round(click.windowDays * 24)} hours` : `${click.windowDays} days`);
 const days = (value) => `${value >= 10 ? Math.round(value) : Number(value.toFixed(1))} d`;
 
 function scale() {
@@ -37,10 +39,10 @@ function scale() {
   return { order, from, until, x: (instant) => ((instant - from) / (until - from)) * 100 };
 }
 
-function track(channel, { order, from, x }) {
-  const clicks = proof.clicks.filter((click) => click.channel === channel), begins = Math.max(from, order - clicks[0].windowDays * DAY);
-  return html`<div class="journey-row"><div class="journey-name"><b><bdi>${channel}</bdi></b><span class="under">${clicks[0].windowDays} days</span></div>
-    <svg class="journey-track ${toneOf(channel)}" aria-hidden="true"><rect class="window-band" x="${x(begins)}%" width="${x(order) - x(begins)}%" y="5" height="52" rx="6" /><line class="rail" x1="0" x2="100%" y1="26" y2="26" />
+function track(name, { order, from, x }) {
+  const clicks = proof.clicks.filter((click) => lane(click) === name), begins = Math.max(from, order - clicks[0].windowDays * DAY);
+  return html`<div class="journey-row"><div class="journey-name"><b><bdi>${name}</bdi></b><span class="under">${windowOf(clicks[0])}</span></div>
+    <svg class="journey-track ${toneOf(clicks[0].channel)}" aria-hidden="true"><rect class="window-band" x="${x(begins)}%" width="${x(order) - x(begins)}%" y="5" height="52" rx="6" /><line class="rail" x1="0" x2="100%" y1="26" y2="26" />
       ${clicks.toSorted((a, b) => placeOf(a.id) - placeOf(b.id)).map((click) => {
         const place = placeOf(click.id), here = x(ms(click.time)), isLonely = !place && here < 78 && clicks.every((other) => other === click || Math.abs(x(ms(other.time)) - here) > 14);
         return svg`<svg x="${here}%" y=${place ? 26 : 46} class="touch ${state(click.id)}" @mouseenter=${() => point(click.id)} @mouseleave=${() => point(null)}>
@@ -53,9 +55,9 @@ function journey() {
   if (!proof.clicks.length) return html`<p class="note">${proof.why ?? "No click is known of this person."}</p>`;
   const axis = scale(), { order, from, until, x } = axis, span = (until - from) / DAY, step = [0.25, 0.5, 1, 2, 7, 14, 30].find((each) => span / each < 9) ?? 60, marks = [];
   for (let day = 0; order - day * DAY > from; day += step) marks.push(day);
-  const channels = [...new Set(proof.clicks.map((click) => click.channel))];
+  const lanes = [...new Set(proof.clicks.map(lane))];
   return html`<div class="journey" role="group" aria-label="The journey on a time axis; the table of clicks says the same in words">
-    ${channels.map((channel) => track(channel, axis))}
+    ${lanes.map((name) => track(name, axis))}
     <div class="journey-row days"><div></div><svg class="journey-days" aria-hidden="true">${marks.map((day, i) => svg`<text x="${x(order - day * DAY)}%" y="12" text-anchor="middle" class=${day ? (i % 3 ? "minor" : "") : "now-word"}>${day ? `${days(day)} before` : "order"}</text>`)}</svg></div>
     <div class="order-line" .style=${`--at:${x(order) / 100}`}></div></div>`;
 }
@@ -87,7 +89,7 @@ function person() {
 const amendments = () => card("amendments", "What the shop said of it", html`<ol class="card-body stack">${proof.amendments.map((each) => html`<li class="under"><b>${each.status.replaceAll("_", " ")}</b> ${money(each.amount, each.currency)}${Number(each.refunded) ? html`, refunded ${money(each.refunded, each.currency)}` : nothing}, ${full(ms(each.time))}</li>`)}</ol>`);
 
 const clicks = () => card("fates", "Every click, and its fate", html`<div class="table-box" tabindex="0" role="region" aria-label="Clicks"><table class="numbers fates"><thead><tr>${["#", "When", "Before the order", "Channel", "Campaign", "Fate", "Why"].map((word) => html`<th scope="col">${word}</th>`)}</tr></thead><tbody data-rows>
-  ${proof.clicks.map((click) => { const place = placeOf(click.id); return html`<tr class=${state(click.id)} @mouseenter=${() => point(click.id)} @mouseleave=${() => point(null)}><td>${place ? html`<span class="dot ${toneOf(click.channel)}">${place}</span>` : nothing}</td><td>${full(ms(click.time))}</td><td>${click.daysBeforeOrder >= 0 ? days(click.daysBeforeOrder) : `${days(-click.daysBeforeOrder)} after`}</td><td><bdi>${click.channel}</bdi></td><td><bdi>${click.campaign ?? "–"}</bdi></td>
+  ${proof.clicks.map((click) => { const place = placeOf(click.id); return html`<tr class=${state(click.id)} @mouseenter=${() => point(click.id)} @mouseleave=${() => point(null)}><td>${place ? html`<span class="dot ${toneOf(click.channel)}">${place}</span>` : nothing}</td><td>${full(ms(click.time))}</td><td>${click.daysBeforeOrder >= 0 ? days(click.daysBeforeOrder) : `${days(-click.daysBeforeOrder)} after`}</td><td><bdi>${lane(click)}</bdi></td><td><bdi>${click.campaign ?? "–"}</bdi></td>
     <td class=${place ? "yes" : "no"}>${FATES[click.fate] ?? click.fate.replaceAll("_", " ")}</td><td class="why">${click.why}</td></tr>`; })}</tbody></table></div>`, { count: proof.clicks.length });
 
 export function view() {
