@@ -286,6 +286,10 @@ async def test_views_in_a_log_become_views_and_a_second_import_changes_nothing(w
     assert len({each["id"] for each in world.rows(VIEWS.name)}) == 2
     assert [each["what"] for each in world.rows(REJECTIONS.name)] == ["view"]
     assert (await world.load(log)).known == 4
+    odd = world.archive("odd.log", [f"/aview?{query.replace('&atag=a', '')}"])
+    assert (await world.load(odd, accounts=OBSERVED)).kept == {"views": 1}
+    await world.compact()
+    assert (await world.load(odd)).known == 1
 
 
 async def test_only_one_import_runs_at_a_time(world: World) -> None:

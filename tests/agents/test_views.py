@@ -142,11 +142,15 @@ def test_views_that_say_the_same_as_clicks_are_no_retries_and_spend_no_click_ids
         click(4, START_MS, device_id="x"),
         order(5, "clicked", START_MS + DAY_MS, cli_ubid="a"),
         order(6, "of the same device", START_MS + DAY_MS, cli_ubid="d"),
+        click(7, START_MS + HOUR_MS, cli_ubid="e", gclid="g"),
+        view(8, START_MS + HOUR_MS, cli_ubid="f", gclid="g", source="meta"),
+        order(9, "of a known click id", START_MS + DAY_MS, cli_ubid="f"),
     )
-    expected = {"clicked": ["2"], "of the same device": ["no_click"]}
+    expected = {"clicked": ["2"], "of a known click id": ["no_click"], "of the same device": ["no_click"]}
     assert journeys(lake, run(lake, tmp_path)) == expected
     # A view ties no identifiers: what it says of a person is not worth what a visit says.
-    assert journeys(lake, run(lake, tmp_path, A_DAY)) == expected | {"of the same device": ["3"]}
+    seen = {"of a known click id": ["8"], "of the same device": ["3"]}
+    assert journeys(lake, run(lake, tmp_path, A_DAY)) == expected | seen
     assert proof(lake, "of the same device")["differs"] == []
 
 
