@@ -7,7 +7,7 @@ import pytest
 
 from clickclock.attribution.clicks.account import Account, Accounts, Profile
 from clickclock.attribution.clicks.click import Click, judge
-from clickclock.attribution.crediting.policy import Policies, Policy, Window
+from clickclock.attribution.crediting.policy import Policies, Policy, ViewWindow, Window
 from clickclock.attribution.registering.check import MARKS, QUERY_BYTES_MAX, VISITOR, Asked, check
 from clickclock.foundation.errors import Malformed
 from tests.house.tag import SOURCE
@@ -38,6 +38,18 @@ def test_a_click_is_read_in_each_of_its_forms_and_judged_as_the_collector_does(t
     assert (told["read"], told["query"], told["accepted"], told["answer"]) == (read, WHOLE, True, 204)
     assert isinstance(judge(WHOLE.encode(), NOW_MS, SHOPS), Click)
     assert (told["faults"], told["added"], told["notes"], told["kept"]["profile"]) == ([], [], [], "strict")
+
+
+def test_a_view_is_judged_as_a_click_and_counts_within_its_own_window() -> None:
+    for text in (
+        f"http://collector:8081/aview?{WHOLE}",
+        f'1.2.3.4 - - [20/Nov/2026:10:00:00 +0000] "GET /aview?{WHOLE} HTTP/1.1" 204',
+    ):
+        told = checked(text)
+        assert (told["isView"], told["accepted"], told["channel"]["windowDays"]) == (True, True, 0)
+    policies = Policies(Policy(view_windows=(ViewWindow(hours=36),)))
+    told = check(Asked(f"/aview?{WHOLE}"), NOW_MS, SHOPS, policies)
+    assert told["channel"]["windowDays"] == 1.5
 
 
 def test_a_landing_page_is_completed_as_the_tag_does_it() -> None:

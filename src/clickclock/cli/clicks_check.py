@@ -25,8 +25,8 @@ from clickclock.cli.rendering import Payload, plain
 def check(ctx: click.Context, text: str, client_id: str | None, seller_id: str | None, as_json: bool) -> None:
     """Check what the collector would make of a click.
 
-    TEXT is the address of a landing page or of /aclick, a query, or a line of a server's log; - reads standard input.
-    Nothing is kept.
+    TEXT is the address of a landing page, of /aclick or of /aview, a query, or a line of a server's log; - reads
+    standard input. Nothing is kept.
     """
     with service(ctx.obj) as client:
         payload = client.check_click(sys.stdin.read() if text == "-" else text, client_id, seller_id)
@@ -54,5 +54,13 @@ def _lines(told: Payload) -> Iterator[str]:
     if told["account"] is not None:
         yield f"profile: {told['account']['profile']}"
     channel = told["channel"]
-    yield f"channel: {channel['channel']}. {channel['why']} It counts for {channel['windowDays']} days."
+    yield f"channel: {channel['channel']}. {channel['why']} {_window(channel['windowDays'], told)}"
     yield "the same ad: " + ", ".join(f"{name}={value}" for name, value in told["dedup"]["ad"].items())
+
+
+def _window(days: float, told: Payload) -> str:
+    if not told.get("isView"):
+        return f"It counts for {days:g} days."
+    if not days:
+        return "A view of this channel earns no credit; give it a window in view_windows of the configuration."
+    return f"The view counts for {round(24 * days)} hours."

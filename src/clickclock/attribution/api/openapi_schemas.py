@@ -254,7 +254,7 @@ def _check_schema() -> Schema:
         rule=field("string", "Which kind of rule chose it.", enum=list(Origin)),
         parameter=field(["string", "null"], "The parameter that the rule looked at."),
         why=field("string", "The rule as a sentence."),
-        windowDays=field("integer", "How many days before an order such a click may be."),
+        windowDays=field("number", "How many days before an order such a click, or view, may be; 0 for no credit."),
     )
     dedup = record(
         "By what another click is the same one, or one on the same ad.",
@@ -271,6 +271,7 @@ def _check_schema() -> Schema:
     return record(
         "What the collector would make of a click. Nothing was kept.",
         read=field("string", "What the text was read as.", enum=list(Read)),
+        isView=field("boolean", "Whether it is a view."),
         query=field("string", "The query that was judged."),
         added={**NAMES, "description": "Parameters that the tag adds to a landing page's address."},
         notes={**NAMES, "description": "Why the tag sends nothing from this address; empty if it does."},

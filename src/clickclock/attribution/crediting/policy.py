@@ -136,6 +136,15 @@ def channel_of_cost(said: str, rules: Iterable[ChannelRule]) -> str:
     return own.get(word) or CHANNEL_OF_SOURCE.get(word) or word.replace(">", "-")
 
 
+def in_days(window_ms: int) -> float:
+    """A window in days, a whole number where it is one.
+
+    >>> in_days(7 * DAY_MS), in_days(HOUR_MS)
+    (7, 0.041667)
+    """
+    return round(window_ms / DAY_MS, 6) if window_ms % DAY_MS else window_ms // DAY_MS
+
+
 class SellerRule(StrEnum):
     """Whose clicks an order may be credited to."""
 

@@ -28,10 +28,10 @@ from clickclock.attribution.clicks.query import Unreadable, split, with_ampersan
 from clickclock.attribution.clicks.shape import PERCENT, write
 from clickclock.attribution.clicks.traffic import is_bot
 from clickclock.attribution.crediting.channel import channel_of
-from clickclock.attribution.crediting.policy import Policies
+from clickclock.attribution.crediting.policy import Policies, in_days
 from clickclock.attribution.crediting.touchpoint import REPEAT_MS, RETRY_MS
 from clickclock.attribution.importing.historical import Historical, Unusable
-from clickclock.attribution.importing.log_line import CLICK_PATH, LogReader
+from clickclock.attribution.importing.log_line import CLICK_PATH, VIEW_PATH, LogReader
 from clickclock.attribution.registering.registration import line_of
 from clickclock.attribution.registering.sighting import sight
 from clickclock.foundation.errors import Fault, Malformed
@@ -83,6 +83,7 @@ class _Request(msgspec.Struct, frozen=True):
     """Why the tag sends nothing."""
     agent: bytes = b""
     referer: bytes = b""
+    is_view: bool = False
 
 
 def check(asked: Asked, now_ms: int, accounts: Accounts, policies: Policies) -> dict[str, Any]:
@@ -96,6 +97,7 @@ def check(asked: Asked, now_ms: int, accounts: Accounts, policies: Policies) -> 
     account = accounts.find(client_id) if client_id else accounts.default
     told: dict[str, Any] = {
         "read": request.read,
+        "isView": request.is_view,
         "query": request.query.decode("utf-8", "backslashreplace"),
         "added": list(request.added),
         "notes": list(request.notes),
@@ -110,19 +112,19 @@ def check(asked: Asked, now_ms: int, accounts: Accounts, policies: Policies) -> 
     policy = policies.find(client_id or "")
     parameters = {name: value for name, value in parameters.items() if name not in _dropped(parameters, judged)}
     chosen = channel_of(parameters, policy)
+    window_ms = policy.window_ms(chosen.channel, present(parameters, "seller_id"), is_view=request.is_view)
     told["channel"] = {
         "channel": chosen.channel,
         "rule": chosen.origin,
         "parameter": chosen.parameter,
         "why": chosen.why,
-        "windowDays": policy.window_days(chosen.channel, present(parameters, "seller_id")),
+        "windowDays": in_days(window_ms),
     }
     told["dedup"] = _dedup(chosen.channel, parameters)
     told["isBot"] = is_bot(request.agent.decode("utf-8", "replace")) if request.agent else None
     told["receivedAt"] = rfc3339(instant_of(request.received_ms))
-    line = line_of(
-        judged, _NO_ENTRY, request.received_ms, connection("", request.agent, request.referer), request.query
-    )
+    origin = connection("", request.agent, request.referer)
+    line = line_of(judged, _NO_ENTRY, request.received_ms, origin, request.query, is_view=request.is_view)
     told["kept"] = {name: value for name, value in sight(decode(line)).fields.items() if name != "id"}
     return told
 
@@ -144,15 +146,15 @@ def _request(asked: Asked, now_ms: int) -> _Request:
     is_line = " " in text or text.startswith("{")
     read = Read.LOG_LINE if is_line else Read.CLICK if _is_click(text) else Read.QUERY
     received_ms = now_ms if found.received_ms is None else found.received_ms
-    return _Request(read, found.query, received_ms, agent=found.agent, referer=found.referer)
+    return _Request(read, found.query, received_ms, agent=found.agent, referer=found.referer, is_view=found.is_view)
 
 
-_GIVE: Final = "Give the address of a landing page or of /aclick, a query, or a line of a server's log."
+_GIVE: Final = "Give the address of a landing page, of /aclick or of /aview, a query, or a line of a server's log."
 
 
 def _is_click(text: str) -> bool:
     path = text.partition("?")[0]
-    return " " not in text and path.lower().removesuffix("/").endswith(CLICK_PATH.decode())
+    return " " not in text and path.lower().removesuffix("/").endswith((CLICK_PATH.decode(), VIEW_PATH.decode()))
 
 
 def _landed(address: str, asked: Asked, now_ms: int) -> _Request:

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from clickclock.attribution.crediting.columns.identity import LINKS_MAX
 from clickclock.attribution.crediting.journey import Considered, Reason
-from clickclock.attribution.crediting.policy import Policy
+from clickclock.attribution.crediting.policy import Policy, in_days
 from clickclock.attribution.crediting.touchpoint import Fate
 from clickclock.attribution.models import ByChannel
 from clickclock.attribution.orders.amendment import Amendment
@@ -168,7 +168,7 @@ def _click(considered: Considered, proof: Proof) -> dict[str, Any]:
         "timeCounted": _counted(evidence),
         "receivedAt": _time(touch.received_us // 1000),
         "daysBeforeOrder": round((proof.order.placed_ms - touch.time_ms) / DAY_MS, 6),
-        "windowDays": round(window_ms / DAY_MS, 6),
+        "windowDays": in_days(window_ms),
         "fate": considered.fate.value,
         "why": why + ("" if evidence.is_time_sent else _time_of(evidence)),
         "cause": judged.cause,
