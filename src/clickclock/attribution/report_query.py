@@ -265,14 +265,14 @@ def _clicks(asked: Asked, keys: list[str]) -> ibis.Table:
         clicks = _with_person(clicks, id_)
         counts["people"] = _.person.nunique()
     clicks = _with_clicks(_with_ads(clicks, asked, ADS), asked, "id")
-    return _by_keys(_named(clicks, asked, _OF_ADS), keys, counts).filter(_.clicks > 0)
+    return _by_keys(_named(clicks, asked, _OF_ADS), keys, **counts)
 
 
 def _views(asked: Asked, keys: list[str]) -> ibis.Table:
     id_ = ["id"] if asked.of_clicks else []
     views = _about(rows_of(VIEW_TOUCHES).select(*id_, "ad", "time_ms"), asked)
     views = _with_clicks(_with_ads(views, asked, VIEW_ADS), asked, "id", VIEWS)
-    return _by_keys(_named(views, asked, _OF_ADS), keys, {"views": _.count()}).filter(_.views > 0)
+    return _by_keys(_named(views, asked, _OF_ADS), keys, views=_.count())
 
 
 def _about(touches: ibis.Table, asked: Asked) -> ibis.Table:
@@ -291,8 +291,10 @@ def _with_ads(touches: ibis.Table, asked: Asked, table: Table) -> ibis.Table:
     return _fitting(touches, asked, "seller_id", "day" if asked.has_days else None)
 
 
-def _by_keys(rows: ibis.Table, keys: list[str], counts: Mapping[str, Any]) -> ibis.Table:
-    counted = rows.group_by(keys).aggregate(**counts) if keys else rows.aggregate(**counts)
+def _by_keys(rows: ibis.Table, keys: list[str], **counts: Any) -> ibis.Table:
+    """These counts of each group; no row where there is nothing."""
+    count = next(iter(counts))
+    counted = rows.group_by(keys).aggregate(**counts) if keys else rows.aggregate(**counts).filter(_[count] > 0)
     return counted.mutate(currency=ibis.null("string"))
 
 
