@@ -19,6 +19,10 @@ import click
 from clickclock.cli.exit_codes import INTERRUPTED
 from clickclock.cli.lazy import LazyGroup
 
+HELP_COLUMNS_MAX = 100
+HELP_COLUMNS_MIN = 50
+COLUMNS = 80
+"""Of help, where nobody knows how wide the terminal is."""
 OF_TRIGGERS = ("list", "show", "cancel")
 """The commands of the group `triggers`; a test compares."""
 
@@ -29,7 +33,7 @@ class Program(LazyGroup):
     def make_context(self, *args: Any, **extra: Any) -> click.Context:
         try:
             with _redacting():
-                return super().make_context(*args, **extra)
+                return super().make_context(*args, terminal_width=_width(), **extra)
         except KeyboardInterrupt:  # while help is printed, too
             raise _interrupted() from None
 
@@ -140,3 +144,15 @@ def _lines(value: str) -> list[str]:
     from pathlib import Path  # noqa: PLC0415 (only a file of headers needs it)
 
     return [line for line in Path(value[1:]).read_text(encoding="utf-8").splitlines() if line.strip()]
+
+
+def _width() -> int:
+    """Columns of help, as click finds them by `shutil`, which would load three compressors for it."""
+    columns = os.environ.get("COLUMNS", "")  # noqa: TID251 (it is the terminal's, not a setting of the service)
+    found = int(columns) if columns.isdecimal() else 0
+    if not found:
+        try:
+            found = os.get_terminal_size(sys.__stdout__.fileno()).columns if sys.__stdout__ else COLUMNS
+        except (ValueError, OSError):  # it is closed, or leads to no terminal
+            found = COLUMNS
+    return max(min(found, HELP_COLUMNS_MAX) - 2, HELP_COLUMNS_MIN)
