@@ -30,6 +30,7 @@ const placeOf = (id) => proof.journey.indexOf(id) + 1;
 const point = (id) => { over = id; redraw(); };
 const state = (id) => (over === id ? "over" : over ? "dim" : "");
 const lane = (click) => (click.kind === "view" ? `${click.channel}, seen` : click.channel);
+const hasViews = () => proof.clicks.some((click) => click.kind === "view");
 const windowOf = (click) => (click.kind === "view" ? `${Math.round(click.windowDays * 24)} hours` : `${click.windowDays} days`);
 const days = (value) => `${value >= 10 ? Math.round(value) : Number(value.toFixed(1))} d`;
 
@@ -88,7 +89,7 @@ function person() {
 
 const amendments = () => card("amendments", "What the shop said of it", html`<ol class="card-body stack">${proof.amendments.map((each) => html`<li class="under"><b>${each.status.replaceAll("_", " ")}</b> ${money(each.amount, each.currency)}${Number(each.refunded) ? html`, refunded ${money(each.refunded, each.currency)}` : nothing}, ${full(ms(each.time))}</li>`)}</ol>`);
 
-const clicks = () => card("fates", "Every click, and its fate", html`<div class="table-box" tabindex="0" role="region" aria-label="Clicks"><table class="numbers fates"><thead><tr>${["#", "When", "Before the order", "Channel", "Campaign", "Fate", "Why"].map((word) => html`<th scope="col">${word}</th>`)}</tr></thead><tbody data-rows>
+const clicks = () => card("fates", hasViews() ? "Every click and view, and its fate" : "Every click, and its fate", html`<div class="table-box" tabindex="0" role="region" aria-label="Clicks"><table class="numbers fates"><thead><tr>${["#", "When", "Before the order", "Channel", "Campaign", "Fate", "Why"].map((word) => html`<th scope="col">${word}</th>`)}</tr></thead><tbody data-rows>
   ${proof.clicks.map((click) => { const place = placeOf(click.id); return html`<tr class=${state(click.id)} @mouseenter=${() => point(click.id)} @mouseleave=${() => point(null)}><td>${place ? html`<span class="dot ${toneOf(click.channel)}">${place}</span>` : nothing}</td><td>${full(ms(click.time))}</td><td>${click.daysBeforeOrder >= 0 ? days(click.daysBeforeOrder) : `${days(-click.daysBeforeOrder)} after`}</td><td><bdi>${lane(click)}</bdi></td><td><bdi>${click.campaign ?? "–"}</bdi></td>
     <td class=${place ? "yes" : "no"}>${FATES[click.fate] ?? click.fate.replaceAll("_", " ")}</td><td class="why">${click.why}</td></tr>`; })}</tbody></table></div>`, { count: proof.clicks.length });
 
@@ -98,7 +99,7 @@ export function view() {
   const { order, result } = proof;
   return html`<div class="page proof"><nav class="crumbs" aria-label="Where you are"><a href="/attribution/orders">Orders</a><span class="faint">›</span><a href=${at("/attribution/orders", { clientId: proof.clientId })}><bdi>${proof.clientId}</bdi></a></nav>
     <div class="proof-head"><div><p class="under">result version ${result.version}</p><h1>Order <bdi>${proof.orderId}</bdi></h1></div>
-      <dl class="proof-facts"><div><dt>Amount</dt><dd>${money(order.amount, order.currency)}</dd></div><div><dt>Refunded</dt><dd>${amount(order.refunded)}</dd></div><div><dt>Status</dt><dd>${order.status.replaceAll("_", " ")}</dd></div><div><dt>Placed</dt><dd>${full(ms(order.placedAt))}</dd></div><div><dt>Clicks</dt><dd>${proof.journey.length} of ${proof.clicks.length} count</dd></div></dl></div>
+      <dl class="proof-facts"><div><dt>Amount</dt><dd>${money(order.amount, order.currency)}</dd></div><div><dt>Refunded</dt><dd>${amount(order.refunded)}</dd></div><div><dt>Status</dt><dd>${order.status.replaceAll("_", " ")}</dd></div><div><dt>Placed</dt><dd>${full(ms(order.placedAt))}</dd></div><div><dt>${hasViews() ? "Clicks and views" : "Clicks"}</dt><dd>${proof.journey.length} of ${proof.clicks.length} count</dd></div></dl></div>
     ${ignoredFilters(filters(["version"]).ignored)}
     ${proof.differs.length ? html`<p class="banner" role="alert">What is stored differs from what was just computed in ${proof.differs.length} ${proof.differs.length > 1 ? "places" : "place"}. ${result.kind === "erasure" ? "Some of it was erased since; the next run credits anew." : "Please report it, with the answer of the interface."}</p>` : nothing}
     ${card("journey", "The journey", journey(), { note: "a band is the time within which a click of that channel counts" })}
