@@ -64,7 +64,7 @@ class TakenIn:
 
 @dataclass(frozen=True)
 class Intake:
-    """What is taken in, and the tables that it becomes."""
+    """A raw table, and the tables that its rows become."""
 
     raw: Table
     touches: Table
@@ -128,7 +128,7 @@ def take_in(lake: Lake, engine: Engine, policies: Policies, now_ms: int, intake:
 
 
 def _wanted(lake: Lake, name: str, since: int | None) -> _Wanted:
-    """What is to be taken in of a table, after its version `since`."""
+    """The files of a table to be taken in, after its version `since`."""
     raw = lake.table(name)
     if raw is None:
         return _Wanted(None, (), None)
