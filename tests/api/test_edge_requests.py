@@ -466,7 +466,12 @@ def test_a_view_is_on_disk_before_it_is_answered_and_is_no_click(port: Port, pat
     heard = port.ask(get(f"{path}?{said}", method=method, fields="User-Agent: test\r\n"))
     assert (heard.status, heard.body, heard.fields["access-control-allow-origin"]) == (204, b"", "*")
     entry = port.entries()[-1]
-    assert (entry.kind, entry.raw, entry.agent, entry.detail) == (EntryKind.VIEW, said.encode(), b"test", b"strict")
+    assert (entry.kind, entry.raw, entry.agent, entry.detail) == (
+        EntryKind.VIEW,
+        said.encode(),
+        b"test",
+        b"strict" + JUDGED.encode(),
+    )
     assert (sight(entry).seen, sight(entry).fields["profile"]) == ("view", "strict")
     table, row = row_of(entry, "j", 1)
     assert (table.name, with_query(row)["query"]) == ("views", said.encode())

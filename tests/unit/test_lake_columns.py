@@ -15,7 +15,7 @@ from clickclock.attribution.clicks.entry import EntryKind, connection, decode, e
 from clickclock.attribution.clicks.query import split
 from clickclock.attribution.clicks.shape import cut
 from clickclock.attribution.lake import CLICKS, with_query
-from clickclock.attribution.lake.plain import plain_clicks
+from clickclock.attribution.lake.plain import plain_rows
 from clickclock.attribution.lake.renewal import renewed
 from clickclock.attribution.lake.rows import row_of
 from clickclock.attribution.lake.tables import CLICK_PARAMETERS
@@ -30,19 +30,23 @@ Mutation = Callable[[bytes, int, bytes], bytes]
 
 
 def _line(query: bytes, number: int, accounts: Accounts, agent: bytes = b"curl") -> bytes | None:
+    """Of a click, and every third time of a view."""
     judged = click.judge(query, RECEIVED_MS, accounts)
     origin, entry_id = connection("ab", agent, b""), f"{number:032x}"
     if isinstance(judged, click.Rejection):
         return None
     if judged.plain:
-        return encode_plain(entry_id, RECEIVED_MS, origin, judged.profile, query)
+        return encode_plain(entry_id, RECEIVED_MS, origin, judged.profile, query, is_view=number % 3 == 0)
     return encode(EntryKind.CLICK, entry_id, RECEIVED_MS, origin, judged.profile.encode(), query)
 
 
 def _rows(lines: list[bytes]) -> tuple[list[dict[str, Any]], list[bytes]]:
-    batch, others = plain_clicks(b"".join(lines), "j" * 32, 7)
-    batch.validate(full=True)
-    return batch.to_pylist(), others
+    """Those of clicks and views together."""
+    batches, others = plain_rows(b"".join(lines), "j" * 32, 7)
+    for name, batch in batches.items():
+        batch.validate(full=True)
+        assert {int(row["id"], 16) % 3 == 0 for row in batch.to_pylist()} <= {name == "views"}
+    return [row for batch in batches.values() for row in batch.to_pylist()], others
 
 
 def _slowly(lines: list[bytes]) -> list[dict[str, Any]]:
@@ -111,7 +115,8 @@ def test_no_click_is_later_than_its_receipt_and_what_was_sent_is_kept_on_the_fas
     queries = [STRICT.replace(b"1800000000000", b"%d" % (RECEIVED_MS + late)) for late in (-1, 0, 1, 240_000, 300_000)]
     assert _agree(queries, ACCOUNTS[0]) == len(queries)
     lines = [line for number, query in enumerate(queries) if (line := _line(query, number, ACCOUNTS[0]))]
-    found = [(_ms(row["event_time"]), _ms(row["event_time_sent"])) for row in _rows(lines)[0]]
+    rows = sorted(_rows(lines)[0], key=lambda row: str(row["id"]))
+    found = [(_ms(row["event_time"]), _ms(row["event_time_sent"])) for row in rows]
     assert found == [(-1, None), (0, None), (0, 1), (0, 240_000), (0, 300_000)]
 
 

@@ -109,10 +109,8 @@ class Collector:
         `origin` are the columns of `entry.connection`.
         """
         entry_id = uuid7().hex
-        if (
-            isinstance(judged, Click) and judged.plain and not is_view
-        ):  # nearly all, and the shortest way to the same line
-            line = encode_plain(entry_id, judged.received_ms, origin, judged.profile, query)
+        if isinstance(judged, Click) and judged.plain:  # nearly all, and the shortest way to the same line
+            line = encode_plain(entry_id, judged.received_ms, origin, judged.profile, query, is_view=is_view)
         else:
             received_ms = judged.received_ms if isinstance(judged, Click) else self._epoch_ms()
             line = line_of(judged, entry_id, received_ms, origin, query, is_view=is_view)

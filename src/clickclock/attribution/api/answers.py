@@ -32,6 +32,7 @@ REQUEST_ID: Final = b"X-Request-Id: %b\r\n"
 """Every refusal has it, as the answer to a HEAD has no body."""
 
 _LINES: Final = {int(each): f"HTTP/1.1 {int(each)} {HTTPStatus(int(each)).phrase}\r\n".encode() for each in STATUSES}
+_VIEWED: Final = cell("clickclock_views_total")
 _CELLS: Final = {int(each): cell("clickclock_responses_total", each) for each in STATUSES}
 STAY: Final = b"Strict-Transport-Security: max-age=31536000\r\n"
 """A browser that was here once never comes without TLS again."""
@@ -79,6 +80,8 @@ class Answers:
             profile: {each: self.click(profile, (), each) for each in (OPEN, KEPT, CLOSED)} for profile in Profile
         }
         """The 204 of a click without flags, by its profile and what becomes of the connection: always the same ones."""
+        self.viewed = {each: self.view(each) for each in (OPEN, KEPT, CLOSED)}
+        """The same of a view."""
         self._unavailable: dict[tuple[str, bytes, bool], Answer] = {}
         self.refresh(now_s)
 
@@ -89,12 +92,18 @@ class Answers:
         for profile, answers in self.accepted.items():
             for persistence, answer in answers.items():
                 answer.data = self.click(profile, (), persistence).data
+        for persistence, answer in self.viewed.items():
+            answer.data = self.view(persistence).data
 
     def click(self, profile: Profile, flags: Iterable[str], persistence: bytes, *, is_head: bool = False) -> Answer:
         """The 204 of a click."""
         kept = [cell("clickclock_clicks_total", profile)]
         kept += [cell("clickclock_click_flags_total", flag) for flag in flags]
         return self.simple(204, persistence, kept=kept, is_head=is_head)
+
+    def view(self, persistence: bytes, *, is_head: bool = False) -> Answer:
+        """The 204 of a view."""
+        return self.simple(204, persistence, kept=(_VIEWED,), is_head=is_head)
 
     def simple(
         self,

@@ -18,7 +18,7 @@ from clickclock.attribution.api.fast_path import ARRIVED, QUIET
 from clickclock.attribution.api.head import body_too_long, query_too_long, read
 from clickclock.attribution.api.refusing import Refusing, Stop
 from clickclock.attribution.api.request import Later, Request
-from clickclock.attribution.api.routes import CLICKS
+from clickclock.attribution.api.routes import CLICKS, VIEWS
 from clickclock.attribution.api.shared import Shared
 from clickclock.attribution.clicks.template import NOTHING
 from clickclock.attribution.files.counters import cell
@@ -212,9 +212,11 @@ class Connection(Refusing):
         path, _, query = target.partition(b"?")
         answer: Answer | Later
         self._clicked = b""
-        if path == CLICKS and method == b"GET" and head.is_simple and len(query) <= shared.limits.query_bytes_max:
-            answer = shared.routes.click(query, head.origin, persistence, self._on_disk)
-            if persistence is head.persistence:
+        is_known = path in (CLICKS, VIEWS) and method == b"GET"
+        if is_known and head.is_simple and len(query) <= shared.limits.query_bytes_max:
+            is_view = path == VIEWS
+            answer = shared.routes.click(query, head.origin, persistence, self._on_disk, is_view=is_view)
+            if persistence is head.persistence and not is_view:
                 self._clicked = target
         else:
             body = bytes(self._body or b"")

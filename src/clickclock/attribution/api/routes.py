@@ -51,7 +51,6 @@ _METRICS_TEXT: Final = b"Content-Type: text/plain; version=0.0.4; charset=utf-8\
 _SCRIPT_TEXT: Final = b"Content-Type: text/javascript; charset=utf-8\r\nETag: %b\r\n"
 _SCRIPT_CACHING: Final = b"Cache-Control: public, max-age=3600\r\n"
 _READING: Final = (b"GET", b"HEAD", b"OPTIONS")
-_VIEWED: Final = cell("clickclock_views_total")
 _WAITING: Final = cell("clickclock_refused_total", "waiting")
 _DISK: Final = cell("clickclock_refused_total", "disk")
 _ORDER_REJECTED: Final = cell("clickclock_rejections_total", "order")
@@ -124,11 +123,11 @@ class Routes:
         found = self._paths.get(_plain(path))
         return max(found[1] if found else 0, self.limits.form_bytes_max)
 
-    def click(self, query: bytes, origin: bytes, persistence: bytes, done: Done) -> Answer:
-        """Register a click; the answer acknowledges nothing before `done` is called."""
+    def click(self, query: bytes, origin: bytes, persistence: bytes, done: Done, *, is_view: bool = False) -> Answer:
+        """Register a click or a view; the answer acknowledges nothing before `done` is called."""
         if self.collector.is_full:
             return self._busy(persistence)
-        return self.judged(self.collector.judge(query), query, origin, persistence, done)
+        return self.judged(self.collector.judge(query), query, origin, persistence, done, is_view=is_view)
 
     def judged(
         self,
@@ -147,7 +146,7 @@ class Routes:
         entry_id = self.collector.take(judged, query, origin, done, is_view=is_view)
         if isinstance(judged, Click):
             if is_view:
-                return self.answers.simple(204, persistence, kept=(_VIEWED,), is_head=is_head)
+                return self.answers.view(persistence, is_head=True) if is_head else self.answers.viewed[persistence]
             if judged.flags or is_head:
                 return self.answers.click(judged.profile, judged.flags, persistence, is_head=is_head)
             return self.answers.accepted[judged.profile][persistence]

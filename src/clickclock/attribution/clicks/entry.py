@@ -48,7 +48,7 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
 
 _COLUMNS: Final = 8
 JUDGED: Final = f"/{REVISION}"
-"""Stands behind the profile of a plain click: under which revision of `absent` it was found to be plain."""
+"""Stands behind the profile of a plain click or view: under which revision of `absent` it was found to be plain."""
 TOGETHER_MAX: Final = 256
 _LAST_DIGITS: Final = tuple(b"%02x" % number for number in range(TOGETHER_MAX))
 _ESCAPES: Final = {b"\\": b"\\\\", b"\t": b"\\t", b"\n": b"\\n", b"\r": b"\\r", b"\0": b"\\0"}
@@ -64,9 +64,18 @@ def connection(address: str, agent: bytes, referer: bytes) -> bytes:
     return b"%b\t%b\t%b\t" % (address.encode(), _escape(agent), _escape(referer))
 
 
-def encode_plain(id: str, received_ms: int, connection: bytes, profile: Profile, query: bytes) -> bytes:  # noqa: A002 (the column's name)
-    """The line of a plain click, whose query needs no escape."""
-    return b"".join((f"c\t{id}\t{received_ms}\t".encode(), columns_of_plain(connection, profile), query, b"\n"))
+def encode_plain(
+    id: str,  # noqa: A002 (the column's name)
+    received_ms: int,
+    connection: bytes,
+    profile: Profile,
+    query: bytes,
+    *,
+    is_view: bool = False,
+) -> bytes:
+    """The line of a plain click or view, whose query needs no escape."""
+    kind = "v" if is_view else "c"
+    return b"".join((f"{kind}\t{id}\t{received_ms}\t".encode(), columns_of_plain(connection, profile), query, b"\n"))
 
 
 def columns_of_plain(connection: bytes, profile: Profile) -> bytes:

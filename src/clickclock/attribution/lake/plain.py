@@ -1,12 +1,12 @@
-r"""Plain clicks as columns: thousands of lines at once, by arithmetic on their bytes.
+r"""Plain clicks and views as columns: thousands of lines at once, by arithmetic on their bytes.
 
-Never decides what a click means: plain ones have no flags, and a line that is unusual in any way, or was judged by an
+Never decides what they mean: plain ones have no flags, and a line that is unusual in any way, or was judged by an
 earlier revision of `absent`, is handed back for `rows.py`.
-Invariants: a click becomes the same row here as in `rows.py`; every line is in one of the two results.
+Invariants: each becomes the same row here as in `rows.py`; every line is in one of the results.
 
 >>> line = b"c\t01\t1800000000000\t\t\t\tstrict/3\tclient_id=c&event_time=1800000000000\n"
->>> batch, others = plain_clicks(line, "j", 7)
->>> batch["shape"].to_pylist(), others
+>>> batches, others = plain_rows(line, "j", 7)
+>>> batches["clicks"]["shape"].to_pylist(), others
 (['client_id=&event_time='], [])
 """
 
@@ -22,35 +22,42 @@ from clickclock.attribution.clicks.absent import REVISION
 from clickclock.attribution.clicks.entry import JUDGED, decode
 from clickclock.attribution.lake.queries import instants, integers, parse
 from clickclock.attribution.lake.rows import text_of
-from clickclock.attribution.lake.slices import Integers, columns_of, pieces, where_any
-from clickclock.attribution.lake.tables import CLICKS
+from clickclock.attribution.lake.slices import Integers, Truths, columns_of, pieces, where_any
+from clickclock.attribution.lake.tables import CLICKS, VIEWS
 
 _FIELDS: Final = ("kind", "id", "received_ms", "address", "user_agent", "referer", "profile", "raw")
 _TEXTS: Final = ("id", "profile", "received_ms")
 _HEADERS: Final = ("address", "user_agent", "referer")
-_PLAIN, _TAB, _LF = np.frombuffer(b"c\t\n", np.uint8)
+_CLICK, _VIEW, _TAB, _LF = np.frombuffer(b"cv\t\n", np.uint8)
 _BEHIND: Final = np.frombuffer(b"\t\t\t\t\t\t\t\n", np.uint8)
 """What stands behind each field."""
 _JUDGED: Final = np.frombuffer(JUDGED.encode(), np.uint8)
 _NO_FLAG: Final = pa.array([], pa.string())
 
 
-def plain_clicks(lines: bytes, journal: str, segment: int) -> tuple[pa.RecordBatch, list[bytes]]:
-    """The plain clicks among whole lines of the journal, in the form of `CLICKS`, and the lines of all others."""
+def plain_rows(lines: bytes, journal: str, segment: int) -> tuple[dict[str, pa.RecordBatch], list[bytes]]:
+    """Rows of plain clicks and views among whole lines of the journal, by their table; and the lines of all others."""
     entries = _split(lines)
     if entries is None:
-        return CLICKS.batch([]), lines.split(b"\n")[:-1]
+        return {}, lines.split(b"\n")[:-1]
     parsed = parse(entries.fields("raw"))
     columns = parsed.columns | _head(entries, has_escapes=b"\\" in lines) | _tail(len(entries.rows), journal, segment)
     if parsed.columns:
         columns |= _times(columns["event_time"], columns["received_at"])
     batch = pa.RecordBatch.from_arrays(list(_whole(columns, len(entries.rows))), schema=CLICKS.schema)
     if parsed.is_good.all() and len(entries.rows) == entries.count:
-        return batch, []
+        return _by_table(batch, entries.is_view), []
     is_left = np.ones(entries.count, np.bool_)
     is_left[entries.rows[parsed.is_good]] = False
     every = lines.split(b"\n")
-    return batch.filter(pa.array(parsed.is_good)), [every[place] for place in np.flatnonzero(is_left)]
+    good = _by_table(batch.filter(pa.array(parsed.is_good)), entries.is_view[parsed.is_good])
+    return good, [every[place] for place in np.flatnonzero(is_left)]
+
+
+def _by_table(batch: pa.RecordBatch, is_view: Truths) -> dict[str, pa.RecordBatch]:
+    if not is_view.any():
+        return {CLICKS.name: batch}
+    return {CLICKS.name: batch.filter(pa.array(~is_view)), VIEWS.name: batch.filter(pa.array(is_view))}
 
 
 @dataclass(frozen=True)
@@ -60,7 +67,9 @@ class _Entries:
     pieces: pa.BinaryArray
     count: int
     rows: Integers
-    """Those of the lines that may be plain clicks."""
+    """Those of the lines that may be plain clicks or views."""
+    is_view: Truths
+    """Of each of the rows."""
 
     def fields(self, *names: str) -> pa.BinaryArray:
         """These fields of the rows as they stand, all of the first name, then all of the next; `raw` ends in LF."""
@@ -78,14 +87,16 @@ def _split(lines: bytes) -> _Entries | None:
     offsets[1::2] = marks
     offsets[2::2] = marks + 1
     starts, ends = offsets[: -1 : 2 * len(_FIELDS)], offsets[1 :: 2 * len(_FIELDS)]
-    is_plain = (content[starts] == _PLAIN) & (ends - starts == 1)
+    kinds = content[starts]
+    is_view = kinds == _VIEW
+    is_plain = ((kinds == _CLICK) | is_view) & (ends - starts == 1)
     profile_ends = offsets[2 * _FIELDS.index("profile") + 1 :: 2 * len(_FIELDS)]
     for back, mark in enumerate(_JUDGED[::-1], 1):
         is_plain &= content[profile_ends - back] == mark
     rows = np.flatnonzero(is_plain)
     profile_ends[rows] -= len(_JUDGED)  # that mark stands behind the field, and is not in it
     offsets[2 * len(_FIELDS) - 1 :: 2 * len(_FIELDS)] += 1
-    return _Entries(pieces(pa.py_buffer(lines), offsets, pa.binary()), len(starts), rows)
+    return _Entries(pieces(pa.py_buffer(lines), offsets, pa.binary()), len(starts), rows, is_view[rows])
 
 
 def _head(entries: _Entries, *, has_escapes: bool) -> dict[str, pa.Array]:

@@ -18,10 +18,10 @@ from deltalake.transaction import AddAction
 
 from clickclock.attribution.clicks.entry import decode
 from clickclock.attribution.lake.files import ROW_GROUP_ROWS, DayFiles, Storage
-from clickclock.attribution.lake.plain import plain_clicks
+from clickclock.attribution.lake.plain import plain_rows
 from clickclock.attribution.lake.reach import reaching
 from clickclock.attribution.lake.rows import row_of
-from clickclock.attribution.lake.tables import CLICKS, TABLES
+from clickclock.attribution.lake.tables import TABLES
 
 BLOCK_BYTES: Final = 3 * 2**20
 """Bytes of one block: more does not stay in the processor's cache, and arrays of 4 MiB are not used again."""
@@ -98,12 +98,12 @@ def _blocks(payloads: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _parse(lines: bytes, journal: str, segment: int) -> Batches:
-    clicks, others = plain_clicks(lines, journal, segment)
+    batches, others = plain_rows(lines, journal, segment)
     rows = defaultdict(list)
     for line in others:
         table, row = row_of(decode(line), journal, segment)
         rows[table].append(row)
-    batches = {table.name: table.batch(found) for table, found in rows.items()}
-    if CLICKS.name in batches:
-        clicks = pa.concat_batches([clicks, batches[CLICKS.name]])
-    return batches | {CLICKS.name: clicks}
+    for table, found in rows.items():
+        batch = table.batch(found)
+        batches[table.name] = pa.concat_batches([batches[table.name], batch]) if table.name in batches else batch
+    return batches

@@ -32,8 +32,8 @@ def line_of(
     if Flag.NO_CONSENT in judged.flags:
         origin, query = without_visitor(origin), anonymous(query)
     if isinstance(judged, Click):
-        if judged.plain and not is_view:
-            return encode_plain(entry_id, received_ms, origin, judged.profile, query)
+        if judged.plain:
+            return encode_plain(entry_id, received_ms, origin, judged.profile, query, is_view=is_view)
         kind = EntryKind.VIEW if is_view else EntryKind.CLICK
         return encode(kind, entry_id, received_ms, origin, acceptance_of(judged), query)
     detail = detail_of(judged, VIEW if is_view else CLICK)
