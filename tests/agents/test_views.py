@@ -105,6 +105,7 @@ def test_a_view_within_its_window_earns_an_order_that_no_click_earns(lake: Lake,
         view(1, START_MS, cli_ubid="a", source="meta", utm_campaign="seen"),
         view(2, START_MS + HOUR_MS, cli_ubid="a", source="google"),
         view(3, START_MS - HOUR_MS, cli_ubid="a", source="meta", atag="earlier"),
+        view(11, START_MS + HOUR_MS // 2, cli_ubid="a", source="meta", utm_campaign="seen"),
         view(4, START_MS, cli_ubid="b", source="meta"),
         click(5, START_MS, cli_ubid="b", source="meta"),
         view(6, START_MS, cli_ubid="c", source="google"),
@@ -126,10 +127,12 @@ def test_a_view_within_its_window_earns_an_order_that_no_click_earns(lake: Lake,
     assert {number: (each["kind"], each["fate"]) for number, each in told.items()} == {
         1: ("view", "in_journey"),
         3: ("view", "outside_window"),
+        11: ("view", "repeat"),
     }
+    assert told[11]["why"] == "A view of the same ad counted less than an hour before."
     assert told[3]["why"] == "It was longer before the order than its window of 24 h."
     assert {each["fate"] for each in proof(lake, "clicked")["clicks"]} == {"in_journey", "gave_way"}
-    assert report(lake, tmp_path, by="campaign", figures="clicks,views,conversions")[0] == ["seen", 0, 1, 1.0]
+    assert report(lake, tmp_path, by="campaign", figures="clicks,views,conversions")[0] == ["seen", 0, 2, 1.0]
 
 
 def test_views_that_say_the_same_as_clicks_are_no_retries_and_spend_no_click_ids(lake: Lake, tmp_path: Path) -> None:
@@ -152,6 +155,7 @@ def test_views_that_say_the_same_as_clicks_are_no_retries_and_spend_no_click_ids
     seen = {"of a known click id": ["8"], "of the same device": ["3"]}
     assert journeys(lake, run(lake, tmp_path, A_DAY)) == expected | seen
     assert proof(lake, "of the same device")["differs"] == []
+    assert journeys(lake, run(lake, tmp_path)) == expected, "without the window, all is as it was"
 
 
 def test_a_run_is_of_everybody_once_a_view_came_that_can_earn_credit(lake: Lake, tmp_path: Path) -> None:
