@@ -11,8 +11,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from clickclock.app.exporting import exporter_of
+from clickclock.app.exporting import exporter_of, folder_of
 from clickclock.app.lake import docket_of
+from clickclock.app.postbacks import partners_of
 from clickclock.attribution.api.query_context import Desk
 from clickclock.attribution.crediting.policy import Policies, Policy
 from clickclock.attribution.engines.duckdb import DuckDB
@@ -168,5 +169,14 @@ def small_desk(config: Config) -> Desk:
     lake, engine = Lake(config.lake), DuckDB(memory_mb=256, threads=1, temp_dir=config.data_dir)
     exporter = exporter_of(config, lake)
     return Desk(
-        lake, engine, BUILT_IN, docket_of(config), config.journal_dir, exporter, config.upload_model, SystemClock()
+        lake,
+        engine,
+        BUILT_IN,
+        docket_of(config),
+        config.journal_dir,
+        exporter,
+        config.upload_model,
+        partners_of(config),
+        folder_of(config),
+        SystemClock(),
     )

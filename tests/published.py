@@ -51,6 +51,8 @@ class Order:
     google_id: str = "gclid"
     """The parameter with Google's click id."""
     kind: str | None = None
+    by_view: bool = False
+    """Whether a view earned it, so that the credit has no click."""
     id_value: str = ""
     """What that says; empty is the click's name."""
 
@@ -125,7 +127,7 @@ def _row(order: Order) -> dict[str, Any]:
         "kind": order.kind,
         "touches": 1,
         "place": 1,
-        "click_id": order.click_id,
+        "click_id": None if order.by_view else order.click_id,
         "click_at": order.clicked_at,
         "channel": order.channel,
         **{f"{model}_{name}": value for model in MODELS for name, value in credit.items()},

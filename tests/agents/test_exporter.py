@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 
 from clickclock.attribution.agents import exporter as agent
-from clickclock.attribution.agents.exporter import NOTE, Exported, Exporter, Wanted
+from clickclock.attribution.agents.exporter import NOTE, Exporter
 from clickclock.attribution.crediting.policy import Policies, Policy
 from clickclock.attribution.errors import RunOvertaken
 from clickclock.attribution.files.export_files import ExportFiles
 from clickclock.attribution.files.outbox import Outbox
 from clickclock.attribution.lake import UPLOADS, Lake, Ledger
+from clickclock.attribution.uploads.export import Exported, Wanted
 from clickclock.attribution.uploads.meta_upload import Change, How
 from clickclock.attribution.uploads.upload import Fate, Kind, Network
 from clickclock.foundation.advance import heard
@@ -41,7 +42,7 @@ class World:
         publish(self.lake, orders)
 
     def export(
-        self, *networks: Network, folder: Path | None = None, model: str = "last", client_id: str = "", **only: str
+        self, *networks: Network, folder: Path | None = None, model: str = "last", client_id: str = "", **only: Any
     ) -> Exported:
         outbox = Outbox(folder or self.exports)
         wanted = Wanted(model, networks or tuple(Network), (client_id,) if client_id else None, **only)
@@ -102,6 +103,16 @@ async def test_networks_are_told_of_purchases_alone(world: World) -> None:
         "meta-None",
         "meta-purchase",
     ]
+
+
+async def test_what_a_view_earned_has_no_click_id_and_stops_nothing(world: World) -> None:
+    networks = ("google", "meta")
+    await world.credit(*(Order(f"{each}-1", 990, days=2, channel=each) for each in networks))
+    seen = [Order(f"{each}-{n}", 990, days=2, channel=each, by_view=True) for each in networks for n in (2, 3)]
+    publish(world.lake, [*(Order(f"{each}-1", 990, days=2, channel=each) for each in networks), *seen])
+    exported = world.export()
+    assert [row["order_id"] for row in world.uploads()] == ["google-1", "meta-1"]
+    assert [exported.fates[each] for each in networks] == [{Fate.NO_CLICK_ID: 2}, {Fate.NO_CLICK_ID: 2}]
 
 
 async def test_an_export_says_how_far_it_is(world: World) -> None:

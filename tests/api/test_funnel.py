@@ -1,4 +1,4 @@
-"""The funnel, the last clicks, uploads and erasures, as they are answered over HTTP."""
+"""The funnel, the last clicks, uploads, postbacks and erasures, as they are answered over HTTP."""
 
 import asyncio
 import dataclasses
@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from clickclock.app.accounts import policies_of
-from clickclock.attribution.agents.exporter import Exporter, Wanted
-from clickclock.attribution.api import erasures, funnel, last_clicks, uploads
+from clickclock.attribution.agents.exporter import Exporter
+from clickclock.attribution.api import erasures, funnel, last_clicks, postbacks, uploads
 from clickclock.attribution.api.query_context import Desk
+from clickclock.attribution.api.questions import READERS
 from clickclock.attribution.clicks.entry import EntryKind, connection, decode, encode
 from clickclock.attribution.erasing.erasure import Erasure, Identifier
 from clickclock.attribution.erasing.receipt import Kind, Receipt
@@ -20,9 +21,10 @@ from clickclock.attribution.files.outbox import Outbox
 from clickclock.attribution.journal import Journal
 from clickclock.attribution.lake import Lake, give_receipt
 from clickclock.attribution.registering.sighting import sight
+from clickclock.attribution.uploads.export import Wanted
 from clickclock.foundation.clock import ManualClock
 from clickclock.foundation.config import Config
-from clickclock.foundation.errors import Malformed
+from clickclock.foundation.errors import Invalid, Malformed
 from clickclock.foundation.record import rfc3339
 from tests.credited import click, load, order, run
 from tests.lakes import small_desk
@@ -141,7 +143,7 @@ async def test_the_last_clicks_are_those_that_the_stream_would_have_shown(desk: 
 
 
 def _told(desk: Desk, name: str, **given: str) -> Any:
-    reading = {"last": last_clicks, "uploads": uploads, "erasures": erasures}[name]
+    reading = {"last": last_clicks, "uploads": uploads, "postbacks": postbacks, "erasures": erasures}[name]
     told = json.loads(reading.answer(desk, reading.read({key: [value] for key, value in given.items()})).body)
     return told["clicks"] if name == "last" else told
 
@@ -200,3 +202,41 @@ def test_erasures_are_receipts_and_never_tell_what_was_erased(desk: Desk) -> Non
     assert "ada-secret" not in json.dumps(told)
     of_other = _told(desk, "erasures", clientId="other", kind="erasure")
     assert ([each["id"] for each in of_other["receipts"]], of_other["underWay"]) == (["2"], None)
+
+
+def test_postbacks_are_listed_with_what_comes_next(config: Config, tmp_path: Path) -> None:
+    tables = [
+        {"name": "affiliate", "url": "https://p.example/?id={click.subid}", "client_id": "shop", "age_days": 30},
+        {"name": "other", "url": "https://o.example/?order={order_id}", "client_id": "elsewhere"},
+    ]
+    desk = small_desk(Config.model_validate({"data_dir": config.data_dir, "postback": tables}))
+    placed = _at(1)
+    clicked = click(_id(_at(60), 1), _at(60), received_ms=_at(60), cli_ubid="ada", subid="x")
+    load(desk.lake, clicked, order(_id(placed, 2), "A-1", placed, received_ms=placed, cli_ubid="ada"))
+    run(desk.lake, tmp_path)
+    now = dataclasses.replace(desk, exporter=_exporter(config, desk.lake, NOW))
+    told = _told(now, "postbacks")
+    of_affiliate = {"partner": "affiliate", "model": "last", "kinds": {"conversion": 1}, "fates": {}}
+    of_other = {"partner": "other", "model": "last", "kinds": {}, "fates": {}}
+    assert (told["postbacks"], told["next"]["partners"]) == ([], [of_affiliate, of_other])
+    now.exporter.step(Wanted("last", (), partners=now.partners))
+    told = _told(now, "postbacks", orderId="A-1", state="waiting", partner="affiliate")
+    ((call,), (following,)) = told["postbacks"], told["next"]["partners"]
+    assert (call["partner"], call["clickId"], call["credit"], call["attempts"]) == (
+        "affiliate",
+        f"{_id(_at(60), 1):032x}",
+        "10.00",
+        0,
+    )
+    assert following == {"partner": "affiliate", "model": "last", "kinds": {}, "fates": {"told": 1}}
+    with pytest.raises(Invalid, match="unknown partner nobody; give one of affiliate, other"):
+        _told(now, "postbacks", partner="nobody")
+
+
+def test_who_may_see_one_client_sees_no_partner_and_no_call_of_another(config: Config) -> None:
+    tables = [{"name": name, "url": "https://p.example/", "client_id": name} for name in ("shop", "tokyo")]
+    desk = small_desk(Config.model_validate({"data_dir": config.data_dir, "postback": tables}))
+    reading = READERS["postbacks"]
+    question = reading.narrowed(reading.read({}), ("shop",))
+    told = json.loads(postbacks.answer(desk, question).body)
+    assert [each["partner"] for each in told["next"]["partners"]] == ["shop"]

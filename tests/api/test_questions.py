@@ -387,7 +387,7 @@ QUESTIONS: dict[str, dict[str, list[str]]] = {
 }
 
 
-@pytest.mark.parametrize("name", sorted(set(READERS) - {"order", "uploads"}))
+@pytest.mark.parametrize("name", sorted(set(READERS) - {"order", "uploads", "postbacks"}))
 def test_who_may_see_some_clients_alone_gets_what_is_theirs(desk: Desk, small: SmallLake, name: str) -> None:
     small.fill()
     small.publish(credited("E", 1250, "JPY", [(3, 1250, 1.0, 1250, 1.0)], client_id="tokyo"))

@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 
 from clickclock.foundation.ids import new_id
+from clickclock.foundation.webhook_signature import secret_of, signature
 from clickclock.scheduler.insight.event import envelope
 from clickclock.scheduler.targets import MailServer, Undelivered
 from clickclock.scheduler.targets.mail import Mail, letter
 from clickclock.scheduler.targets.posting import TOLD_CHARACTERS_MAX
-from clickclock.scheduler.targets.webhook import Webhook, secret_of, signature
+from clickclock.scheduler.targets.webhook import Webhook
 from tests.receivers import Letterbox, answer, hook, letterbox
 from tests.stores import NOW
 

@@ -6,10 +6,11 @@ Never lives but in a process of its own (`nursery.py`), by `{"lake": …, "folde
 from pathlib import Path
 from typing import Any
 
-from clickclock.attribution.agents.exporter import Exporter, Wanted
+from clickclock.attribution.agents.exporter import Exporter
 from clickclock.attribution.crediting.policy import Policies
 from clickclock.attribution.files.outbox import Outbox
 from clickclock.attribution.lake import Lake
+from clickclock.attribution.uploads.export import Wanted
 from clickclock.foundation.clock import ManualClock
 from tests.crash.mortal import Death, doom
 from tests.published import NOW

@@ -30,6 +30,7 @@ IMPORTED = (
     "clickclock.app.service",
     "tests.crash.mortal",
     "tests.crash.mortal_attributor",
+    "tests.crash.mortal_caller",
     "tests.crash.mortal_compactor",
     "tests.crash.mortal_eraser",
     "tests.crash.mortal_exporter",

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from clickclock.attribution.agents.exporter import Exported, Exporter, Wanted
+from clickclock.attribution.agents.exporter import Exporter
 from clickclock.attribution.crediting.policy import Policies
 from clickclock.attribution.files.outbox import Outbox
 from clickclock.attribution.lake import UPLOADS, Lake
+from clickclock.attribution.uploads.export import Exported, Wanted
 from clickclock.foundation.clock import ManualClock
 from tests.crash.mortal import Death
 from tests.crash.nursery import lived

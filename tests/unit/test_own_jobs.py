@@ -25,6 +25,16 @@ def test_each_work_is_a_job_with_a_schedule_of_its_own() -> None:
     assert [schedule["scheduleId"] for _, schedule in made] == [f"attribution.{job['jobName']}" for job, _ in made]
 
 
+def test_networks_and_partners_have_jobs_where_they_are_configured() -> None:
+    postback = {"name": "affiliate", "url": "https://p.example/"}
+    send = {"meta": {"dataset_id": "7", "token_file": "t"}}
+    made = own_jobs(Config.model_validate({"postback": [postback], "send": [send]}), None)
+    names = [job["jobName"] for job, _ in made]
+    assert names == ["compaction", "run", "exports", "sending", "postbacks", "retention"]
+    assert shlex.split(made[4][0]["command"])[3:6] == ["attribution", "postbacks", "send"]
+    assert "postbacks" not in [job["jobName"] for job, _ in own_jobs(Config(), None)]
+
+
 def test_the_compaction_names_this_program_and_its_data_folder_in_full() -> None:
     words = command(Config(data_dir=Path("some where/it's")))
     folder = str(Path.cwd() / "some where/it's")
@@ -66,7 +76,9 @@ def test_a_backup_is_made_each_night_where_it_is_said_where_to_and_without_click
 
 
 def test_the_scheduler_takes_them_as_they_are() -> None:
-    for job, schedule in own_jobs(Config(backup_url="s3://backups"), None):
+    partner = {"name": "affiliate", "url": "https://p.example/"}
+    config = Config.model_validate({"backup_url": "s3://backups", "postback": [partner]})
+    for job, schedule in own_jobs(config, None):
         made, planned = Job.model_validate(job), Schedule.model_validate(schedule)
         assert (made.application, made.job_name) == (planned.application, planned.job_name)
         assert made.application in {APPLICATION, OPERATIONS}

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from clickclock.attribution.uploads.postback import rules
 from clickclock.attribution.uploads.upload import (
     GOOGLE,
     META,
@@ -23,10 +24,12 @@ from clickclock.foundation.instant import DAY_MS
 NOW = 1_800_000_000_000
 
 
-def credit(value_minor: int = 990, *, click_days: float = 2, order_days: float = 1, **changes: str) -> Credited:
+def credit(
+    value_minor: int = 990, *, click_days: float = 2, order_days: float = 1, is_free: bool = False, **changes: str
+) -> Credited:
     fields = {"client_id": "c", "order_id": "A-1", "click_id": "1" * 32, "currency": "EUR"} | changes
     placed_ms, click_ms = (NOW - round(days * DAY_MS) for days in (order_days, click_days))
-    return Credited(**fields, value_minor=value_minor, placed_ms=placed_ms, click_ms=click_ms)
+    return Credited(**fields, value_minor=value_minor, placed_ms=placed_ms, click_ms=click_ms, is_free=is_free)
 
 
 def told(kind: Kind = Kind.CONVERSION, value_minor: int = 990, days: float = 1, **changes: str) -> Upload:
@@ -200,3 +203,33 @@ def test_credits_and_uploads_are_grouped_by_client() -> None:
 
 def test_rules_have_no_adjustments_or_an_age_for_them() -> None:
     assert decide(credit(490), told(), replace(META, adjustment_age_ms_max=DAY_MS), NOW) != Fate.NOT_ADJUSTABLE
+
+
+RULES_OF_PARTNER = rules(hold_hours=12, age_days=2, with_changes=True)
+
+
+def test_an_order_that_is_worth_nothing_is_told_and_taken_back_where_it_counts() -> None:
+    lead = credit(0, is_free=True)
+    conversion = decide(lead, None, RULES_OF_PARTNER, NOW)
+    assert isinstance(conversion, Upload)
+    assert (conversion.kind, conversion.value_minor) == (Kind.CONVERSION, 0)
+    known = replace(conversion, exported_ms=NOW)
+    assert decide(lead, known, RULES_OF_PARTNER, NOW) is Fate.TOLD
+    for gone in (None, credit(0)):
+        taken_back = decide(gone, known, RULES_OF_PARTNER, NOW)
+        assert isinstance(taken_back, Upload)
+        assert taken_back.kind is Kind.RETRACT
+        assert decide(gone, taken_back, RULES_OF_PARTNER, NOW) is Fate.TOLD
+        assert decide(lead, taken_back, RULES_OF_PARTNER, NOW) is Fate.RETRACTED
+    worth = decide(credit(990), known, RULES_OF_PARTNER, NOW)
+    assert isinstance(worth, Upload)
+    assert (worth.kind, worth.value_minor) == (Kind.RESTATE, 990)
+
+
+def test_a_partner_is_told_between_the_hours_and_the_days_after_an_order() -> None:
+    def kind(days: float) -> object:
+        decided = decide(credit(click_days=400 if days < 0 else 20, order_days=abs(days)), None, RULES_OF_PARTNER, NOW)
+        return decided.kind if isinstance(decided, Upload) else decided
+
+    found = [kind(days) for days in (0.49, 0.5, 2.5, 2.51, -1)]
+    assert found == [Fate.HELD, Kind.CONVERSION, Kind.CONVERSION, Fate.TOO_OLD, Fate.TOO_OLD]

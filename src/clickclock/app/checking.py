@@ -19,7 +19,9 @@ from clickclock.foundation import extras
 from clickclock.foundation.clock import SystemClock
 from clickclock.foundation.config import Config
 from clickclock.foundation.environment import environment
-from clickclock.foundation.errors import ConfigurationError, ExecutorUnreachable, Fault
+from clickclock.foundation.errors import ConfigurationError, ExecutorUnreachable, Fault, Invalid
+from clickclock.foundation.secret_file import secret
+from clickclock.foundation.webhook_signature import secret_of
 
 if TYPE_CHECKING:
     from clickclock.scheduler.targets import Target
@@ -81,6 +83,28 @@ def unreadable(config: Config) -> list[Fault]:
                 look(options)
             except (OSError, ValueError, ExecutorUnreachable) as error:
                 faults.append(Fault(f"clusters.{name}", f"{str(error).rstrip('.')}."))
+    faults += _unreadable_secrets(config)
+    return faults
+
+
+def _unreadable_secrets(config: Config) -> list[Fault]:
+    """The secrets of ad networks and partners: they are read where they are used, which may be hours later."""
+    accounts = {
+        **{f"send.{network}": getattr(table, network) for table in config.send for network in table.networks},
+        **{f"postback.{table.name}": table for table in config.postback},
+    }
+    faults = []
+    for place, account in accounts.items():
+        for name in type(account).model_fields:
+            path = getattr(account, name)
+            if not name.endswith("_file") or path is None:
+                continue
+            try:
+                text = secret(path)
+                if name == "secret_file":
+                    secret_of(text)
+            except (Invalid, ValueError) as error:
+                faults.append(Fault(f"{place}.{name}", f"{str(error).rstrip('.')}."))
     return faults
 
 

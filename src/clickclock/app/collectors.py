@@ -82,8 +82,11 @@ def listen(config: Config) -> Iterator[list[socket.socket]]:
         yield sockets
 
 
-_NOT_TOLD = {"notifications", "oidc", "oidc_client_secret", "smtp", "smtp_password", "lake_options", "database_url"}
-"""Settings with secrets in them, which collectors do not need; some could not be read again, as they are masked."""
+_NOT_TOLD = {
+    *("notifications", "oidc", "oidc_client_secret", "smtp", "smtp_password", "lake_options", "database_url"),
+    *("send", "postback"),
+}
+"""Settings of others, many with secrets in them. Some could not be read again, as they are masked."""
 
 
 class Collectors:

@@ -15,9 +15,10 @@ from clickclock.app.data_folder import make_data_dir
 from clickclock.app.lake import docket_of, found_lake
 from clickclock.app.lake_lock import among_others
 from clickclock.app.trail import record
-from clickclock.attribution.agents.exporter import Exported, Exporter, Wanted
+from clickclock.attribution.agents.exporter import Exporter
 from clickclock.attribution.files.outbox import Outbox
 from clickclock.attribution.lake import Lake
+from clickclock.attribution.uploads.export import Exported, Wanted
 from clickclock.attribution.uploads.upload import Network
 from clickclock.foundation.clock import SystemClock
 from clickclock.foundation.config import Config

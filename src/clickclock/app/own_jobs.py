@@ -31,6 +31,7 @@ OPERATIONS = "clickclock"
 """The application of jobs that are for the whole installation."""
 EXISTS = "jobExists"
 SENDING = "sending"
+CALLING = "postbacks"
 SETTINGS = (
     "attribution_engine",
     "attribution_memory_mb",
@@ -112,6 +113,19 @@ OWN_JOBS = (
         retention_days=90,
     ),
     OwnJob(
+        CALLING,
+        "Calls the partners that the configuration names about the orders that their clicks earned.",
+        ("attribution", "postbacks", "send"),
+        {
+            "scheduleName": "every-quarter-of-an-hour",
+            "kind": "interval",
+            "expression": "PT15M",
+            "description": "A partner is called within half an hour of the credit. What it did not take waits as long.",
+        },
+        timeout_s=3600,
+        retention_days=30,
+    ),
+    OwnJob(
         "retention",
         "Deletes clicks and orders that are older than the configuration lets them be.",
         ("attribution", "retain"),
@@ -156,7 +170,7 @@ def own_jobs(config: Config, file: Path | None, node: str | None = None) -> list
     made = [
         _payloads(job, settings, bound_to, is_shared=_is_shared(job, config))
         for job in OWN_JOBS
-        if config.clicks and (job.name != SENDING or config.send)
+        if config.clicks and (job.name != SENDING or config.send) and (job.name != CALLING or config.postback)
     ]
     if config.backup_url is not None:
         made.append(_payloads(BACKUP, [*settings, *_of_backup(config)], bound_to, is_shared=False))

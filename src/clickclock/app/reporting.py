@@ -10,9 +10,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from clickclock.app.exporting import exporter_of
+from clickclock.app.exporting import exporter_of, folder_of
 from clickclock.app.lake import docket_of, found_lake, lake_of
 from clickclock.app.models import known_models
+from clickclock.app.postbacks import partners_of
 from clickclock.attribution.agents.lister import Lister
 from clickclock.attribution.agents.reporter import Reporter
 from clickclock.attribution.api.query_context import Desk
@@ -58,6 +59,8 @@ def desk_of(config: Config) -> Desk:
         config.journal_dir,
         exporter_of(config, lake),
         config.upload_model,
+        partners_of(config),
+        folder_of(config),
         SystemClock(),
     )
 

@@ -14,7 +14,7 @@ from clickclock.app.exporting import folder_of
 from clickclock.app.trail import record
 from clickclock.attribution.agents.sender import Destination, Sender, Sent
 from clickclock.attribution.files.export_files import Written, client_name
-from clickclock.attribution.networks import AdNetwork, Google, Meta
+from clickclock.attribution.networks.ad_networks import AdNetwork, Google, Meta
 from clickclock.foundation.clock import SystemClock
 from clickclock.foundation.config import Config
 from clickclock.foundation.errors import Invalid

@@ -26,6 +26,7 @@ COMMANDS = {
     "replay": "clickclock.cli.replay:replay",
     "export": "clickclock.cli.attribution_export:export",
     "send": "clickclock.cli.attribution_send:send",
+    "postbacks": "clickclock.cli.attribution_postbacks:postbacks",
     "erase": "clickclock.cli.attribution_erase:erase",
     "retain": "clickclock.cli.attribution_retain:retain",
 }

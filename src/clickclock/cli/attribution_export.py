@@ -19,7 +19,7 @@ from clickclock.cli.settings import FOLDER, OF_LAKE, expect_lake, settings
 from clickclock.cli.tables import table
 
 if TYPE_CHECKING:
-    from clickclock.attribution.agents.exporter import Exported
+    from clickclock.attribution.uploads.export import Exported
     from clickclock.foundation.config import Config
 
 KINDS = ("conversion", "restate", "retract")

@@ -82,6 +82,10 @@ class Attributing:
         """What customers ordered since their first order; the query is that of `GET /attribution/cohorts`."""
         return self._ask("cohorts", query)
 
+    def postbacks(self, **query: object) -> Payload:
+        """The calls to partners; the query is that of `GET /attribution/postbacks`."""
+        return self._ask("postbacks", query)
+
     def check_click(self, text: str, client_id: str | None = None, seller_id: str | None = None) -> Payload:
         """What the collector would make of an address, a query or a line of a server's log; nothing is kept."""
         return self._ask("check", {"click": text, "clientId": client_id, "sellerId": seller_id})

@@ -13,6 +13,7 @@ from typing import Any, Literal
 from pydantic import Field, SecretStr, field_validator
 
 from clickclock.foundation.account_config import PolicyConfig
+from clickclock.foundation.postback_config import Postbacks
 from clickclock.foundation.record import Settings
 from clickclock.foundation.send_config import Sendings
 
@@ -57,6 +58,7 @@ class AttributionSettings(Settings):
     upload_model: str = Field("last", description="The model whose credit is uploaded to ad networks.")
     google_conversion_name: str = Field("Order", description="What the conversion action is called in Google Ads.")
     send: Sendings = Field((), description="Where conversions are sent; without it, files are all there is.")
+    postback: Postbacks = Field((), description="Partners that are called for orders that their clicks earned.")
     click_retention_days: int | None = Field(
         None, ge=1, le=DAYS_MAX, description="Days after which clicks and rejections are deleted; never if not given."
     )

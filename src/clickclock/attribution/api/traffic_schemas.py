@@ -2,8 +2,8 @@
 
 Never says what the code does not do. Invariant: every field has a description.
 
->>> sorted(traffic_schemas())
-['Funnel', 'Receipt', 'UnderWay', 'UploadFile', 'UploadsNext', 'UploadsOfNetwork']
+>>> sorted(traffic_schemas())[:4]
+['Funnel', 'Postback', 'PostbacksNext', 'PostbacksOfPartner']
 """
 
 from collections.abc import Mapping
@@ -11,6 +11,8 @@ from typing import Any, Final
 
 from clickclock.attribution.api.schemas import array, field, record
 from clickclock.attribution.erasing.receipt import Kind
+from clickclock.attribution.reporting.postbacks import State
+from clickclock.attribution.uploads.upload import Kind as UploadKind
 from clickclock.attribution.uploads.upload import Network
 from clickclock.foundation.openapi import Schema
 
@@ -33,6 +35,19 @@ def traffic_schemas() -> Mapping[str, Schema]:
             network=field("string", "Which.", enum=list(Network)),
             kinds=_counts("How many rows of each kind: `conversion`, `restate`, `retract`."),
             fates=_counts("Of how many credits it tells nothing, by the reason."),
+        ),
+        "Postback": _postback(),
+        "PostbacksNext": record(
+            "What partners are called about next.",
+            version=field(["integer", "null"], "The result version; null while there is none."),
+            partners=array("#/components/schemas/PostbacksOfPartner", "Each partner that was asked about."),
+        ),
+        "PostbacksOfPartner": record(
+            "What one partner is called about next.",
+            partner=field("string", "Its name in the configuration."),
+            model=field("string", "Whose credit it is told."),
+            kinds=_counts("How many calls of each kind: `conversion`, `restate`, `retract`."),
+            fates=_counts("About how many credits it is not called, by the reason."),
         ),
         "Receipt": _receipt(),
         "UnderWay": record(
@@ -101,6 +116,27 @@ def _file() -> Schema:
             "description": "The sum of their values, by currency.",
             "additionalProperties": {"type": "string"},
         },
+    )
+
+
+def _postback() -> Schema:
+    return record(
+        "A call to a partner about an order.",
+        id=field("string", "Its id, the same at each attempt."),
+        partner=field("string", "The partner's name in the configuration."),
+        kind=field("string", "What it tells.", enum=list(UploadKind)),
+        clientId=field("string", "Whose order."),
+        orderId=field("string", "The order."),
+        clickId=field("string", "The click that earned it."),
+        credit=field("string", "What the model gives the click, without what was refunded."),
+        currency=field("string", "Its currency."),
+        model=field("string", "The model."),
+        orderedAt=field("string", "When the order was placed.", format="date-time"),
+        writtenAt=field("string", "When it was decided.", format="date-time"),
+        state=field("string", "What became of it.", enum=list(State)),
+        attempts=field("integer", "How often it was sent."),
+        attemptedAt=field(["string", "null"], "When it was sent last.", format="date-time"),
+        why=field(["string", "null"], "The partner's last answer, where it did not take it."),
     )
 
 

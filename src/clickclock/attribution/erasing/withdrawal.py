@@ -1,4 +1,4 @@
-r"""A file for an ad network after an erasure: the same bytes without the rows about the person.
+r"""A file for an ad network or a partner after an erasure: the same bytes without the rows about the person.
 
 Never does I/O, and never writes a row anew. Invariant: rows of others, and heads, stay byte for byte. Only an order
 whose own id reads like a further conversion of an erased one (`A-1#2`) goes with it: the file does not tell them apart.
@@ -55,9 +55,15 @@ def _without_events(content: bytes, sought: Sought, marks: Marks) -> Left:
 
 def _is_about(raw: bytes, people: Collection[str], sought: Sought, marks: Marks) -> bool:
     event: dict[str, Any] = msgspec.json.decode(raw)
-    if event["custom_data"]["order_id"] in marks.orders or sought.is_in(raw):
+    if sought.is_in(raw):
         return True
-    return any(each in people for each in event["user_data"].get("external_id", ()))
+    if "clickId" in event:  # a postback
+        return event["orderId"] in marks.orders or not marks.clicks.isdisjoint(
+            (event["clickId"], *event["click"].values())
+        )
+    return event["custom_data"]["order_id"] in marks.orders or any(
+        each in people for each in event["user_data"].get("external_id", ())
+    )
 
 
 def _without_rows(content: bytes, sought: Sought, marks: Marks) -> Left:

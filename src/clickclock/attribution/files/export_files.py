@@ -1,4 +1,4 @@
-"""The files that were written for ad networks, as they lie in their folder, hidden ones too.
+"""The files that were written for ad networks and partners, as they lie in their folder, hidden ones too.
 
 Never decides what is in them. Invariant: a file is replaced as a whole, or not at all.
 
@@ -16,7 +16,11 @@ from urllib.parse import quote
 
 _ENDING: Final = ".rest"
 _CLIENT_CHARS_MAX: Final = 80
-_WRITTEN: Final = re.compile(r"(google|meta)-(.+)-\d+-[0-9a-f]+-\d+-\w+\.(?:csv|json)")
+_NAME: Final = "[a-z][a-z0-9_]*"
+"""Of an ad network, or of a partner."""
+_WRITTEN: Final = re.compile(rf"({_NAME})-(.+)-\d+-[0-9a-f]+-\d+-(\w+)\.(?:csv|json)")
+POSTBACKS: Final = "postbacks"
+"""What files of calls to partners end with."""
 
 
 def client_name(client_id: str) -> str:
@@ -33,10 +37,13 @@ class Written(NamedTuple):
 
     name: str
     network: str
+    """The ad network's name, or the partner's."""
     client: str
     """The client as names of files have it: see `client_name`."""
     size: int
     """In bytes."""
+    what: str
+    """What is in it, as its name ends."""
 
 
 class ExportFiles:
@@ -48,7 +55,7 @@ class ExportFiles:
     def names(self, client_id: str) -> Iterator[str]:
         """The files about orders of a client, which their names say."""
         client = re.escape(client_name(client_id))
-        name = re.compile(rf"\.?(google|meta)-{client}-\d+-[0-9a-f]+-\d+-\w+\.(csv|json)(\.new)?")
+        name = re.compile(rf"\.?{_NAME}-{client}-\d+-[0-9a-f]+-\d+-\w+\.(csv|json)(\.new)?")
         for path in sorted(self._folder.iterdir()) if self._folder.is_dir() else ():
             if path.suffix == _ENDING:
                 path.unlink()  # whoever wrote it died
@@ -59,7 +66,7 @@ class ExportFiles:
         """The files of all clients, in the order of their names; hidden ones are left out."""
         for path in sorted(self._folder.iterdir()) if self._folder.is_dir() else ():
             if found := _WRITTEN.fullmatch(path.name):
-                yield Written(path.name, found[1], found[2], path.stat().st_size)
+                yield Written(path.name, found[1], found[2], path.stat().st_size, found[3])
 
     def read(self, name: str) -> bytes:
         """All of a file."""

@@ -9,14 +9,14 @@ next one who opens the outbox, who either gives it its name or deletes it; one p
 ...     outbox.publish(["a.csv"])
 """
 
-import fcntl
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from clickclock.foundation.errors import Conflict, Invalid
+from clickclock.attribution.files.folder_lock import alone
+from clickclock.foundation.errors import Invalid
 
 _LOCK: Final = ".lock"
 _ENDING: Final = ".new"
@@ -32,14 +32,10 @@ class Outbox:
     @contextmanager
     def alone(self) -> Iterator[None]:
         """Be the only one who writes here. Raises `Conflict` if another does, `Invalid` if nobody can."""
+        busy = f"Another export writes into {self.folder}; wait until it has ended, then start this one again."
         try:
-            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            with (self.folder / _LOCK).open("a") as lock:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            with alone(self.folder, _LOCK, busy):
                 yield
-        except BlockingIOError as error:
-            sentence = f"Another export writes into {self.folder}; wait until it has ended, then start this one again."
-            raise Conflict(sentence) from error
         except OSError as error:
             raise Invalid(f"{error.filename or self.folder}: {error.strerror}; give a folder to write into.") from error
 

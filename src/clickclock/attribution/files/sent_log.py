@@ -7,13 +7,14 @@ part is sent; a line that was cut off by a crash counts as not written, so that 
 {}
 """
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 import msgspec
+
+from clickclock.attribution.files.line_log import LineLog
 
 NAME: Final = ".sent"
 
@@ -42,11 +43,9 @@ class SentLog:
     _known: dict[str, dict[int, Part]] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
-        path = self.folder / NAME
-        content = path.read_bytes() if path.exists() else b""
-        for line in content[: content.rfind(b"\n") + 1].splitlines():
+        self._log = LineLog(self.folder / NAME)
+        for line in self._log.lines:
             self._remember(msgspec.json.decode(line, type=Part))
-        self._length = content.rfind(b"\n") + 1
 
     def parts(self, file: str, size: int) -> Mapping[int, Part]:
         """The parts of a file, as long as it is, that were taken."""
@@ -60,15 +59,7 @@ class SentLog:
 
     def note(self, part: Part) -> None:
         """Write one line, and make it durable."""
-        line = msgspec.json.encode(part) + b"\n"
-        fd = os.open(self.folder / NAME, os.O_WRONLY | os.O_CREAT, 0o600)
-        try:
-            os.ftruncate(fd, self._length)  # what a crash has left of a line
-            os.pwrite(fd, line, self._length)
-            os.fsync(fd)
-        finally:
-            os.close(fd)
-        self._length += len(line)
+        self._log.append(msgspec.json.encode(part))
         self._remember(part)
 
     def _remember(self, part: Part) -> None:

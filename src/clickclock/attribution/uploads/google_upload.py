@@ -17,8 +17,10 @@ from types import MappingProxyType
 from typing import Final
 from zoneinfo import ZoneInfo
 
+from clickclock.attribution.clicks.absent import present
 from clickclock.attribution.orders.money import to_text
 from clickclock.attribution.uploads.upload import Kind, Upload
+from clickclock.attribution.uploads.upload_form import is_click_id
 
 CONVERSION_NAME: Final = "Order"
 """Default name of the conversion action in the Google Ads account."""
@@ -28,6 +30,8 @@ CONVERSIONS: Final = (
     *("Google Click ID", "Conversion Name", "Conversion Time", "Conversion Value", "Conversion Currency"),
     "Order ID",
 )
+IDS: Final = ("gclid", "gbraid", "wbraid")
+"""The parameters of a click that have Google's id of it; the first that has its form counts."""
 BRAIDS: Final = ("GBRAID", "WBRAID")
 """Columns beside the Google Click ID, where a click on iOS has none; of the three, a row has one."""
 NO_BRAIDS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType({})
@@ -89,6 +93,17 @@ def when(ms: int, zone: ZoneInfo) -> str:
     at = datetime.fromtimestamp(ms // 1000, UTC).astimezone(zone)
     text = f"{at:%Y-%m-%d %H:%M:%S}"
     return f"{text}{at:%z}" if at.fold else text
+
+
+def ids_of(row: Mapping[str, str | None]) -> list[tuple[str, str]]:
+    """The names and values of the ids by which Google may know a click, a row of the lake."""
+    return [(name, value) for name in IDS if (value := present(row, name)) is not None]
+
+
+def id_of(row: Mapping[str, str | None]) -> tuple[str, str]:
+    """The one that counts, of a click that has any."""
+    ids = ids_of(row)
+    return next((each for each in ids if is_click_id(each[1])), ids[0])
 
 
 def _file(zone: ZoneInfo, header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> bytes:

@@ -19,9 +19,11 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from clickclock.attribution.clicks.absent import present
 from clickclock.attribution.orders.money import to_text
 from clickclock.attribution.uploads.upload import Upload
 from clickclock.attribution.uploads.upload_form import is_agent, is_click_id, is_fbc, is_page
+from clickclock.foundation.instant import ms_of
 
 EVENTS_MAX: Final = 1000
 """Of one file: Meta takes so many in one request."""
@@ -41,6 +43,20 @@ class Click(msgspec.Struct, frozen=True):
     user_agent: str | None = None
     page: str | None = None
     """The page that the click came from."""
+
+
+def click_of(row: Mapping[str, Any]) -> Click:
+    """The facts in a row of the lake."""
+    other = dict(row["other"] or ())
+    return Click(
+        ms_of(row["event_time"]),
+        present(row, "cli_ubid"),
+        present(row, "device_id") or present(row, "gaid") or present(row, "idfa"),
+        present(other, "fbclid"),
+        present(other, "fbc") or present(other, "_fbc"),
+        row["user_agent"],
+        row["referer"],
+    )
 
 
 class How(StrEnum):

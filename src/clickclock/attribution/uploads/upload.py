@@ -18,6 +18,7 @@ from typing import Final, TypeVar
 import msgspec
 from msgspec.structs import replace
 
+from clickclock.attribution.orders.amendment import PURCHASE
 from clickclock.foundation.instant import DAY_MS
 
 
@@ -74,13 +75,41 @@ class Rules(msgspec.Struct, frozen=True):
     conversion_age_ms_max: int
     adjustment_age_ms_max: int | None
     """From the conversion to an adjustment of it; None if the network takes none."""
+    order_hold_ms: int = 0
+    """From the order to its conversion, at least."""
+
+    @property
+    def order_age_ms_max(self) -> int:
+        """Of older orders, nothing is told any more."""
+        return max(self.conversion_age_ms_max, self.adjustment_age_ms_max or 0)
 
 
 GOOGLE: Final = Rules(DAY_MS, 90 * DAY_MS, 90 * DAY_MS, 54 * DAY_MS)
 """Google knows a click after some hours, and for 90 days; adjustments end after 54 days."""
 META: Final = Rules(0, 365 * DAY_MS, 7 * DAY_MS, None)
 """One event that is older makes Meta refuse all that are sent with it. No click of a journey is older than a year."""
-RULES: Final[Mapping[Network, Rules]] = {Network.GOOGLE: GOOGLE, Network.META: META}
+
+
+class Recipient(msgspec.Struct, frozen=True, kw_only=True):
+    """Who is told of conversions: an ad network, or a partner."""
+
+    name: str
+    rules: Rules
+    channels: tuple[str, ...] = ()
+    """The clicks of which channels; all if empty."""
+    kinds: tuple[str, ...] = (PURCHASE,)
+    """The orders of which kinds."""
+    model: str | None = None
+    """Whose credit; None is the model of the export."""
+    client_id: str | None = None
+    """The only client whose orders are told; None is every client."""
+
+
+AD_NETWORKS: Final[Mapping[Network, Recipient]] = {
+    network: Recipient(name=network, rules=rules, channels=(network,))
+    for network, rules in ((Network.GOOGLE, GOOGLE), (Network.META, META))
+}
+"""A network counts each conversion as a purchase, so it gets purchases alone."""
 
 Key = tuple[str, str]
 """An order and a click of one client."""
@@ -97,6 +126,8 @@ class Credited(msgspec.Struct, frozen=True):
     value_minor: int
     """Without what was refunded."""
     currency: str
+    is_free: bool = False
+    """The order is worth nothing by itself, as many leads are, and the model credits the click with it."""
 
     @property
     def key(self) -> Key:
@@ -143,24 +174,25 @@ def name(order_id: str, nth: int) -> str:
 def decide(credit: Credited | None, told: Upload | None, rules: Rules, now_ms: int) -> Upload | Fate:
     """The next upload of a credit, given the last one; None for a credit that is not there (any more)."""
     value_minor = 0 if credit is None else credit.value_minor
+    counts = credit is not None and (value_minor != 0 or credit.is_free)
     if told is None:
-        if credit is None or not value_minor:
+        if credit is None or not counts:
             return Fate.NO_VALUE
         if now_ms - credit.click_ms > rules.click_age_ms_max or now_ms - credit.placed_ms > rules.conversion_age_ms_max:
             return Fate.TOO_OLD
-        if now_ms - credit.click_ms < rules.hold_ms or credit.placed_ms > now_ms:
+        if now_ms - credit.click_ms < rules.hold_ms or now_ms - credit.placed_ms < rules.order_hold_ms:
             return Fate.HELD
         return Upload(Kind.CONVERSION, credit.client_id, *credit.key, value_minor, credit.currency, credit.placed_ms)
     if told.kind is Kind.RETRACT:
-        return Fate.RETRACTED if value_minor else Fate.TOLD
-    currency = told.currency if credit is None or not value_minor else credit.currency
-    if (value_minor, currency) == (told.value_minor, told.currency):
+        return Fate.RETRACTED if counts else Fate.TOLD
+    currency = told.currency if credit is None or not counts else credit.currency
+    if counts and (value_minor, currency) == (told.value_minor, told.currency):
         return Fate.TOLD
     if rules.adjustment_age_ms_max is None:
         return Fate.NOT_ADJUSTABLE
     if now_ms - told.conversion_ms > rules.adjustment_age_ms_max:
         return Fate.TOO_OLD
-    kind = Kind.RESTATE if value_minor else Kind.RETRACT
+    kind = Kind.RESTATE if counts else Kind.RETRACT
     return Upload(kind, told.client_id, *told.key, value_minor, currency, told.conversion_ms, name=told.name)
 
 

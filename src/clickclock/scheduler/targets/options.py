@@ -2,19 +2,19 @@
 
 Never shows what it read: a fault names the file, or the part that an address lacks.
 
->>> service_address("https://hooks.example.com/T0/B0")
-'https://hooks.example.com/T0/B0'
+>>> _mail_address("ops@example.com")
+'ops@example.com'
 """
 
 import re
 from pathlib import Path
 from typing import Annotated
-from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, SecretStr
 
+from clickclock.foundation.service_address import hook_address, service_address
+
 SECRET_BYTES_MAX = 8192
-LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _ADDRESS = re.compile(r"[^\s<>,;:\"@]+@[A-Za-z0-9.-]+")
 
 
@@ -29,26 +29,6 @@ def _read(value: object) -> SecretStr:
     if not text or len(content) > SECRET_BYTES_MAX:
         raise ValueError(f"{path} holds no secret: it is {'empty' if not text else 'too long'}")
     return SecretStr(text)
-
-
-def hook_address(url: str) -> str:
-    """An address to which a webhook is posted. Raises `ValueError`; it is never repeated, for it may be a secret."""
-    try:
-        parts = urlsplit(url)
-        names_somebody = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # a port that is none, or half an IPv6 address
-        names_somebody = False
-    if not (names_somebody and url.isascii() and url.isprintable() and " " not in url):
-        raise ValueError("give a url that begins with https:// or http:// and names a host")
-    return url
-
-
-def service_address(url: str) -> str:
-    """An address of a service; without TLS only on this machine. Raises `ValueError`, and never repeats it."""
-    parts = urlsplit(hook_address(url))
-    if parts.scheme != "https" and parts.hostname not in LOOPBACK:
-        raise ValueError("give a url that begins with https://: a secret does not travel in the clear")
-    return url
 
 
 def _secret_address(secret: SecretStr) -> SecretStr:

@@ -16,8 +16,8 @@ from urllib.parse import urlsplit
 
 import httpx
 
+from clickclock.foundation.reach import is_loopback
 from clickclock.scheduler.targets import Undelivered
-from clickclock.scheduler.targets.options import LOOPBACK
 
 CONNECT_S, ANSWER_S = 5.0, 15.0
 TOLD_CHARACTERS_MAX, READ_BYTES_MAX = 200, 16_384
@@ -45,7 +45,7 @@ class Poster:
             timeout=httpx.Timeout(ANSWER_S, connect=CONNECT_S),
             follow_redirects=False,
             # A proxy of the company has no way to this machine.
-            trust_env=parts.hostname not in LOOPBACK,
+            trust_env=not is_loopback(parts.hostname or ""),
         )
 
     async def post(self, content: str, headers: Mapping[str, str], now: datetime, *, path: str = "") -> None:

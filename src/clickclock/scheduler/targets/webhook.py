@@ -3,13 +3,9 @@
 Never sends another body than the event. Invariant: the signature is over id, time and body, so that what is altered, or
 sent again much later, is not believed.
 
->>> signature(b"secret", "msg_1", 1674087231, "{}")
-'v1,299AHAFlDdA/rU0aTOq+IJEc1vm5uzOXtMuTIv0RYbo='
+>>> Webhook("https://hooks.example.com", b"k" * 24)   # doctest: +SKIP
 """
 
-import base64
-import binascii
-import hmac
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
@@ -17,12 +13,10 @@ from typing import Any
 from pydantic import Field, SecretStr, field_validator
 
 from clickclock.foundation.record import Settings
+from clickclock.foundation.webhook_signature import secret_of, signature
 from clickclock.scheduler.targets import MailServer
 from clickclock.scheduler.targets.options import HookAddress, SecretFile
 from clickclock.scheduler.targets.posting import Poster
-
-SECRET_PREFIX = "whsec_"  # noqa: S105 (how every secret begins, and none itself)
-SECRET_BYTES_MIN, SECRET_BYTES_MAX = 24, 64
 
 
 class Options(Settings):
@@ -45,25 +39,6 @@ def make(*, name: str, options: Mapping[str, Any], mail_server: MailServer | Non
     """The door's `Maker`."""
     read = Options.model_validate(options)
     return Webhook(read.url, secret_of(read.secret.get_secret_value()))
-
-
-def secret_of(text: str) -> bytes:
-    """The key in `whsec_` and base64. Raises `ValueError` with what to do."""
-    try:
-        key = base64.b64decode(text.strip().removeprefix(SECRET_PREFIX), validate=True)
-    except binascii.Error as error:
-        raise ValueError(f"it is not {SECRET_PREFIX} and base64") from error
-    if not SECRET_BYTES_MIN <= len(key) <= SECRET_BYTES_MAX:
-        raise ValueError(
-            f"the length of its key is {len(key)}; give {SECRET_BYTES_MIN} to {SECRET_BYTES_MAX} bytes, at random"
-        )
-    return key
-
-
-def signature(key: bytes, notification_id: str, timestamp_s: int, body: str) -> str:
-    """The header `webhook-signature`."""
-    digest = hmac.digest(key, f"{notification_id}.{timestamp_s}.{body}".encode(), "sha256")
-    return f"v1,{base64.b64encode(digest).decode()}"
 
 
 class Webhook:

@@ -27,6 +27,7 @@ export const ROUTES = [
   { path: "/sign-in", load: () => import("./pages/sign-in.js") },
   { path: "/login", load: () => import("./pages/login.js") },
   { path: "/uploads", load: () => import("./pages/uploads.js"), group: "Attribution", word: "Uploads", needs: "proof.read", more: true },
+  { path: "/postbacks", load: () => import("./pages/postbacks.js"), group: "Attribution", word: "Postbacks", needs: "proof.read", more: true },
   { path: "/erasures", load: () => import("./pages/erasures.js"), group: "Attribution", word: "Erasures", needs: "report.read", more: true },
   { path: "/settings", load: () => import("./pages/settings.js"), group: "Installation", word: "Settings", needs: "setting.read", more: true },
   { path: "/settings/tokens", load: () => import("./pages/tokens.js"), group: "Installation", word: "Tokens", needs: "token.read", more: true },
