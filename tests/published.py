@@ -51,6 +51,7 @@ class Order:
     google_id: str = "gclid"
     """The parameter with Google's click id."""
     kind: str | None = None
+    status: str = "completed"
     by_view: bool = False
     """Whether a view earned it, so that the credit has no click."""
     id_value: str = ""
@@ -123,7 +124,7 @@ def _row(order: Order) -> dict[str, Any]:
         "currency": "EUR",
         "amount_minor": order.amount_minor,
         "refunded_minor": order.refunded,
-        "status": "completed",
+        "status": order.status,
         "kind": order.kind,
         "touches": 1,
         "place": 1,

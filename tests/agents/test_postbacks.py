@@ -201,6 +201,34 @@ async def test_a_lead_that_is_worth_nothing_is_told_and_taken_back(world: World)
     ]
 
 
+async def test_a_lead_that_was_cancelled_before_is_not_told(world: World) -> None:
+    world.table |= {"kinds": ["lead"]}
+    await world.credit(bought("L-1", 0, kind="lead", status="cancelled"), bought("L-2", 0, kind="lead"))
+    assert world.export().fates["affiliate"] == {Fate.NO_VALUE: 1}
+    world.sent()
+    assert world.server.orders == ["L-2"]
+
+
+async def test_a_proxy_has_no_way_to_this_machine(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    await world.credit(bought("A-1"))
+    assert world.send().taken == 1
+
+
+async def test_half_a_line_of_a_log_counts_as_not_written(world: World) -> None:
+    await world.credit(bought("A-1"), bought("A-2"))
+    world.server.judge = lambda _: 503
+    world.send()
+    (log,) = world.exports.glob(".*.log")
+    whole = log.read_bytes()
+    log.write_bytes(whole + b'{"id":"' + b"x" * 500)
+    world.server.judge = lambda _: 200
+    assert (world.sent().taken, world.states()) == (2, {"A-1": ("taken", 2), "A-2": ("taken", 2)})
+    (done,) = world.exports.glob(".*.done")
+    assert (done.read_bytes().startswith(whole), len(done.read_bytes().splitlines())) == (True, 4)
+
+
 async def test_changes_are_told_where_the_partner_wants_them(world: World) -> None:
     world.table |= {"url": world.table["url"] + "&kind={kind}"}
     await world.credit(bought("A-1", 1000), bought("A-2", 1000))
@@ -280,8 +308,10 @@ async def test_an_answer_about_all_calls_stops_at_once(world: World, answer: Any
     called = world.send()
     assert (len(world.server.calls), called.left) == (1, 3)
     assert called.sentence.startswith(says)
+    world.clock.advance(31 * 24 * HOUR)
+    if answer == 401:
+        assert world.sent().left == 3
     world.server.judge = lambda _: 200
-    world.clock.advance(100 * HOUR)
     assert world.sent().taken == 3
 
 
