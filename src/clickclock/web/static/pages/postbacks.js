@@ -26,7 +26,7 @@ const partner = ({ partner: name, model, kinds: next, fates: held }) => card(`ne
 
 function row(each) {
   const [look, word] = STATES[each.state] ?? ["queued", each.state];
-  return html`<tr data-row><th scope="row"><a href=${to("/attribution/orders", each.clientId, each.orderId)}><bdi>${each.orderId}</bdi></a><span class="under"><bdi>${each.clientId}</bdi></span></th><td>${each.partner}</td><td>${kindOf(each.kind)}</td>
+  return html`<tr data-row><td class="cell-name"><a href=${to("/attribution/orders", each.clientId, each.orderId)}><bdi>${each.orderId}</bdi></a> <bdi class="faint">${each.clientId}</bdi></td><td>${each.partner}</td><td>${kindOf(each.kind)}</td>
     <td class="num">${money(each.credit, each.currency)}</td><td>${time(ms(each.writtenAt))}</td><td>${glyph(look)} ${word}<span class="under">${each.attempts ? html`${counted(each.attempts, "attempt")}, ${time(ms(each.attemptedAt))}` : "not sent yet"}</span></td><td class="cell-why">${each.why ?? nothing}</td></tr>`;
 }
 
