@@ -47,6 +47,7 @@ def partner() -> Iterator[Server]:
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        wbufsize = -1  # an answer in one packet
 
         def _answer(self) -> None:
             body = self.rfile.read(int(self.headers.get("content-length") or 0)).decode()
