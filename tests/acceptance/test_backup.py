@@ -58,6 +58,13 @@ def test_the_guide_makes_a_backup_and_restores_it_and_one_is_made_each_night(tmp
         triggers = json.loads(_shell(["clickclock triggers list shop --json"], tmp_path, service.url))["triggers"]
         assert [each["state"] for each in triggers] == ["succeeded"]
         assert _shell(["clickclock log shop hello"], tmp_path, service.url) == "hello\n"
+        told = json.loads(_shell(["clickclock audit list --resource backup --json"], tmp_path, service.url))["records"]
+        assert [(each["operation"], each["proof"]) for each in told][::-1][-2:] == [
+            ("clickclock backup create", "host"),
+            ("clickclock backup restore", "host"),
+        ]
+        assert told[0]["resourceId"] != ""
+        assert _shell(["clickclock audit verify"], tmp_path, service.url) != ""
 
 
 def test_the_guide_to_upgrades_looks_before_and_after(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import shutil
 import socket
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from importlib.metadata import version
@@ -45,11 +45,13 @@ from clickclock.app.data_folder import expect_data_dir, private, sole
 from clickclock.app.doctor.stores import damages_of
 from clickclock.app.lake_lock import among_others
 from clickclock.app.membership import known_installation
+from clickclock.app.trail import record
 from clickclock.foundation import extras
 from clickclock.foundation.clock import SystemClock
 from clickclock.foundation.config import Config
 from clickclock.foundation.errors import ClickclockError, ConfigurationError, Fault
 from clickclock.foundation.record import rfc3339
+from clickclock.scheduler.access.audit import Resource
 from clickclock.scheduler.store import copying, pg_tools, rescuing
 from clickclock.scheduler.store.migrate import REVISION
 
@@ -80,7 +82,8 @@ class _Draft:
 def create(config: Config, *, reads_what_it_can: bool = False) -> Head:
     """Make a backup of what a configuration names, and delete those that are too many.
 
-    Raises `ConfigurationError`, `BackupRefused` with a fault for each thing that cannot be read, `PlaceFailed`.
+    The audit trail has it before it begins. Raises `ConfigurationError`, `BackupRefused` with a fault for each thing
+    that cannot be read, `PlaceFailed`, and what `record` raises.
     """
     expect_data_dir(config.data_dir)
     if not (config.data_dir / "node").is_file():
@@ -91,6 +94,8 @@ def create(config: Config, *, reads_what_it_can: bool = False) -> Head:
     now = SystemClock().now()
     with private(), sole(config.data_dir, "backup-lock", "backs up"), scratch_in(config.data_dir) as scratch:
         try:
+            with suppress(*((ClickclockError,) if reads_what_it_can else ())):
+                record(config, "backup create", Resource.BACKUP, "")
             head = _create(config, scratch, now, reads_what_it_can=reads_what_it_can)
         except ClickclockError as error:
             backup_state.failed(config, now, " ".join([str(error), *(each.message for each in error.faults)]))

@@ -27,10 +27,12 @@ from clickclock.app.backup.place import BackupRefused
 from clickclock.app.backup.sources import LAKE
 from clickclock.app.clusters import LOCAL
 from clickclock.app.data_folder import RESTORING, expect_own, private, sole, writing
+from clickclock.app.trail import record
 from clickclock.foundation import extras
 from clickclock.foundation.clock import SystemClock
 from clickclock.foundation.config import Config
 from clickclock.foundation.errors import ConfigurationError, Fault
+from clickclock.scheduler.access.audit import Resource
 from clickclock.scheduler.store import copying, pg_tools
 from clickclock.scheduler.store.migrate import REVISION
 
@@ -55,7 +57,8 @@ def restore(
 ) -> Restored:
     """Make the data folder, the store and the lake of a configuration from a backup; from the newest if none is named.
 
-    Raises `ConfigurationError`, `BackupRefused`, `PlaceFailed`.
+    The restored audit trail says so. Raises `ConfigurationError`, `BackupRefused`, `PlaceFailed`, and what `record`
+    raises.
     """
     kept = kept_of(config, node, backup_id)
     head = chosen(kept, backup_id)
@@ -73,6 +76,8 @@ def restore(
                 restore_store(kept, head, contents, config)
             os.sync()
             (config.data_dir / RESTORING).unlink()
+            if with_store:
+                record(config, "backup restore", Resource.BACKUP, head.backup_id)
     return Restored(head, _notes(config, head, with_store=with_store))
 
 

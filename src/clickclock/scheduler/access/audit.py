@@ -52,6 +52,8 @@ class Resource(StrEnum):
     """Raw data that leaves the installation by a command: of what kind, its id says."""
     ERASURE = "erasure"
     """Data that a command erases; its id is the client's, and never what was erased."""
+    BACKUP = "backup"
+    """A copy of the installation that a command makes, or puts in its place; of one that is put back, its id."""
     AUDIT = "audit"
     REQUEST = "request"
     """A refused attempt: of what, its operation says."""

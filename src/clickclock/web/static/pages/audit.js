@@ -11,7 +11,7 @@ import { glyph } from "../core/states.js";
 import { ms, now } from "../core/time.js";
 
 const NAMES = ["principal", "resource", "resourceId", "application", "jobName", "permission", "outcome", "from"], PAGE = 50;
-const ABOUT = ["job", "schedule", "trigger", "backfill", "group", "calendar", "commandPrefixImageMapping", "application", "alarm", "silence", "notification", "token", "session", "export", "erasure", "audit", "request"];
+const ABOUT = ["job", "schedule", "trigger", "backfill", "group", "calendar", "commandPrefixImageMapping", "application", "alarm", "silence", "notification", "token", "session", "export", "erasure", "backup", "audit", "request"];
 const FIELDS = [
   { name: "principal", label: "Who", placeholder: "anybody" }, { name: "resource", label: "About", options: [["", "anything"], ...ABOUT.map((each) => [each, each])] },
   { name: "application", label: "Application", placeholder: "any" }, { name: "jobName", label: "Job", placeholder: "any" }, { name: "resourceId", label: "Its id", placeholder: "any" },
