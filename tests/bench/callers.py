@@ -5,10 +5,12 @@ Never parses an answer beyond its status and length. Run as a program; prints on
 
 python -m tests.bench.callers HOST PORT APPLICATION JOB COUNT CALLERS [STAMPS]
 With STAMPS, a file, each caller waits after each call until that file is a line longer: one at a time, end to end.
+The variable CLICKCLOCK_TOKEN has the token that is sent, if any.
 """
 
 import asyncio
 import json
+import os
 import sys
 import time
 from pathlib import Path
@@ -22,6 +24,8 @@ class Caller:
     def __init__(self, host: str, port: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader, self._writer = reader, writer
         self._head = f"POST /schedulerService/jobTrigger HTTP/1.1\r\nhost: {host}:{port}\r\n"
+        if token := os.environ.get("CLICKCLOCK_TOKEN"):
+            self._head += f"authorization: Bearer {token}\r\n"
 
     async def trigger(self, body: bytes) -> str:
         """Send one request; returns the first line of its answer."""

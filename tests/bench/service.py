@@ -31,7 +31,10 @@ _START_S = 60.0
 
 
 class Service:
-    """One service. `ready_s` is how long its last start took until it answered that it is healthy."""
+    """One service. `ready_s` is how long its last start took until it answered that it is healthy.
+
+    One that wants tokens has an admin's `token`, which is sent with each request.
+    """
 
     def __init__(self, folder: Path, *options: str) -> None:
         self.data_dir = folder / "data"
@@ -40,7 +43,8 @@ class Service:
         self._process: subprocess.Popen[str] | None = None
         self.url = ""
         self.ready_s = 0.0
-        self.http = httpx.Client(timeout=120)
+        self.token = _new_token(self.data_dir) if "tokens" in options else ""
+        self.http = httpx.Client(timeout=120, headers={"authorization": f"Bearer {self.token}"} if self.token else {})
 
     def __enter__(self) -> Self:
         self.start()
@@ -145,3 +149,14 @@ def rfc3339(at_ns: int) -> str:
 def whole_second_in(seconds: float) -> int:
     """The first whole second that is at least `seconds` away, in ns since 1970."""
     return (time.time_ns() + int(seconds * 1e9)) // 1_000_000_000 * 1_000_000_000 + 1_000_000_000
+
+
+def _new_token(data_dir: Path) -> str:
+    command = ("token", "create", "bench", "--role", "admin", "--data-dir", str(data_dir))
+    made = subprocess.run(
+        [sys.executable, "-m", "clickclock.cli", *command],
+        check=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    return made.stdout.decode().strip()

@@ -1,6 +1,7 @@
 """From `POST jobTrigger` to the start of the process, and how many a second (`python -m tests.bench trigger`)."""
 
 import json
+import os
 import subprocess
 import sys
 from contextlib import ExitStack
@@ -102,8 +103,13 @@ def called(service: Service, count: int, callers: int, stamps: Stamps | None) ->
     url = httpx.URL(service.url)
     words = [*(url.host, str(url.port), APPLICATION, "stamp", str(count), str(callers))]
     words += [str(stamps.file)] if stamps else []
+    environment = os.environ | ({"CLICKCLOCK_TOKEN": service.token} if service.token else {})
     ran = subprocess.run(
-        [sys.executable, "-m", "tests.bench.callers", *words], check=True, capture_output=True, text=True
+        [sys.executable, "-m", "tests.bench.callers", *words],
+        check=True,
+        capture_output=True,
+        text=True,
+        env=environment,
     )
     told: dict[str, Any] = json.loads(ran.stdout)
     return told
