@@ -194,6 +194,18 @@ def said(heard: Heard) -> tuple[int, bool]:
     return heard.status, "Nothing was kept" not in message
 
 
+def test_on_a_disk_that_is_nearly_full_clicks_are_kept_and_refusals_counted(tmp_path: Path) -> None:
+    short = Limits(drain_s=1.0, refused_free_bytes_min=2**80, refused_free_share_min=1.0)
+    with Port(tmp_path, limits=short) as port:
+        for ask, status in ((get(BAD), 400), (get(f"/nothing?{Q}"), 404), (post("/orders", b"{"), 400)):
+            assert said(port.ask(ask)) == (status, False)
+        assert port.ask(get(query())).status == 204
+        port.until('clickclock_clicks_total{profile="strict"}', 1)
+        assert port.number('clickclock_not_kept_total{what="click"}') == 2
+        assert port.number('clickclock_not_kept_total{what="order"}') == 1
+        assert len(port.entries()) == 1
+
+
 def test_a_flood_of_refused_requests_is_counted_and_not_kept_and_costs_nobody_elses_clicks(tmp_path: Path) -> None:
     with Port(tmp_path, limits=Limits(drain_s=1.0, refused_bytes_per_day=8_000)) as port, port.connect() as client:
         flood = get(BAD, "X-Forwarded-For: 203.0.113.7\r\n")

@@ -53,15 +53,15 @@ class Collector:
         accounts: Accounts,
         epoch_ms: Callable[[], int],
         waiting_max: int,
-        refused_bytes_per_day: int,
+        refusals: RefusalBudget,
         append: Append | None = None,
     ) -> None:
         """`epoch_ms` is the wall clock in milliseconds since 1970; at most `waiting_max` requests wait for the disk.
 
-        `cells` are the counters'. Of refused requests, about `refused_bytes_per_day` are kept. `append` stands before
-        the journal's own.
+        `cells` are the counters'. `refusals` says which refused requests are kept. `append` stands before the journal's
+        own.
         """
-        self._refusals = RefusalBudget(refused_bytes_per_day)
+        self._refusals = refusals
         self._epoch_ms = epoch_ms
         self._together = 0
         """Waiting entries that came with another one in the same request."""

@@ -32,6 +32,10 @@ class Limits(msgspec.Struct, frozen=True):
     refused_bytes_per_day: int = 2**30
     """The bound on kept refusals, for a replay: a million clicks of a shop whose settings are wrong, and a flood
     takes weeks to fill a disk."""
+    refused_free_bytes_min: int = 2**30
+    """Refused requests are kept only while so much of the disk is free: what is accepted comes first."""
+    refused_free_share_min: float = 0.1
+    """Of a small disk, so great a part instead."""
     connections_max: int = 12_000
     """An open connection costs about 6 KB here, and as much again in the kernel."""
     pipelined_max: int = 32

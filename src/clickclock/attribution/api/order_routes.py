@@ -29,6 +29,9 @@ from clickclock.attribution.registering.refusal import Code, Refusal
 from clickclock.foundation.errors import Malformed
 
 FORM_TYPES: Final = frozenset({b"application/x-www-form-urlencoded", b"text/plain", b""})
+FLOODED: Final = (
+    "Nothing was kept: too much was refused today, from your network or in all, or the disk is nearly full."
+)
 BUSY: Final = "Too many requests wait for the disk; send it again in a moment. Nothing was kept."
 TURN_S: Final = 0.0005
 """Orders are judged for so long before clicks get their turn; one of a thousand items takes longer."""
@@ -162,7 +165,7 @@ class OrderRoutes:
         except Malformed as error:
             if not self._collector.keeps_refused(request.head.origin, len(request.body)):
                 self._cells[cell("clickclock_not_kept_total", asked.one)] += 1
-                return self._answered(orders.reply_refused(error), request)
+                return self._answered(orders.reply_refused(error, more=f" {FLOODED}"), request)
             taken = _Taken()
             (entry_id,) = self._keep([orders.refuse(request.body, error, asked)], request, taken, asked)
             return await self._told(taken, request, orders.reply_refused(error, entry_id))

@@ -225,9 +225,9 @@ def refuse(body: bytes, error: ClickclockError, asked: Asked = ORDERS) -> Judged
     return _rejected(asked.one, body, Rejection(Kind.INVALID, (Fault("", str(error), code),)))
 
 
-def reply_refused(error: ClickclockError, entry_id: str = "") -> Reply:
-    """The reply to such a body: 400, or 413."""
-    return _refusal(status_of(error), error.code, str(error), [], entry_id)
+def reply_refused(error: ClickclockError, entry_id: str = "", more: str = "") -> Reply:
+    """The reply to such a body: 400, or 413. Its sentence ends with `more`."""
+    return _refusal(status_of(error), error.code, f"{error}{more}", [], entry_id)
 
 
 def reply_not_kept(status: int, kind: Kind, message: str) -> Reply:

@@ -19,7 +19,7 @@ from clickclock.attribution.api.answers import FOR_PAGES, JSON, STAY, Answer, An
 from clickclock.attribution.api.head import query_too_long
 from clickclock.attribution.api.health import Health
 from clickclock.attribution.api.limits import Limits
-from clickclock.attribution.api.order_routes import BUSY, FORM_TYPES, OrderRoutes
+from clickclock.attribution.api.order_routes import BUSY, FLOODED, FORM_TYPES, OrderRoutes
 from clickclock.attribution.api.orders import Tokens
 from clickclock.attribution.api.request import Later, Request
 from clickclock.attribution.clicks.account import Accounts
@@ -54,7 +54,6 @@ _READING: Final = (b"GET", b"HEAD", b"OPTIONS")
 _WAITING: Final = cell("clickclock_refused_total", "waiting")
 _DISK: Final = cell("clickclock_refused_total", "disk")
 _ORDER_REJECTED: Final = cell("clickclock_rejections_total", "order")
-_FLOODED: Final = "Nothing was kept: too much was refused today, from your network or in all."
 _NOT_KEPT_AS: Final = {each: cell("clickclock_not_kept_total", each) for each in REJECTED}
 _REJECTED_AS: Final = {each: cell("clickclock_rejections_total", each) for each in (CLICK, VIEW, IDENTIFICATION)}
 
@@ -198,7 +197,7 @@ class Routes:
         kept: tuple[int, ...] = ()
         if found is not None and not self.collector.keeps_refused(origin, len(found[1])):
             self.cells[_NOT_KEPT_AS.get(found[0], _NOT_KEPT_AS["order"])] += 1
-            sentence += f" {_FLOODED}"
+            sentence += f" {FLOODED}"
         elif found is not None:
             what, raw = found
             if what in {CLICK, VIEW} and not self.collector.may_say_who(raw):
@@ -255,7 +254,7 @@ class Routes:
         sentence = f"The {what} is refused, and kept under its requestId; fix the named parameters."
         if not entry_id:  # it waits for no disk
             self.cells[_NOT_KEPT_AS[what]] += 1
-            kept, sentence = [], f"The {what} is refused; fix the named parameters. {_FLOODED}"
+            kept, sentence = [], f"The {what} is refused; fix the named parameters. {FLOODED}"
         is_unknown = rejection.kind is Kind.UNKNOWN_CLIENT
         return self.answers.problem(
             403 if is_unknown else 400,

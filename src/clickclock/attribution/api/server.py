@@ -38,9 +38,11 @@ from clickclock.attribution.clicks.account import Accounts
 from clickclock.attribution.clicks.address import Salt
 from clickclock.attribution.errors import JournalFailing
 from clickclock.attribution.files.counters import Counters, read_all
+from clickclock.attribution.files.disk_room import DiskRoom
 from clickclock.attribution.files.order_tokens import OrderTokens
 from clickclock.attribution.journal import Journal
 from clickclock.attribution.orders.shop_order import Secrets
+from clickclock.attribution.registering.refusal_budget import RefusalBudget
 from clickclock.foundation.clock import Clock, SystemClock
 from clickclock.foundation.instant import DAY_MS
 from clickclock.foundation.span import Spans
@@ -133,10 +135,13 @@ def _shared(
     journal: Journal, counters: Counters, setup: Setup, loop: asyncio.AbstractEventLoop, tokens: OrderTokens
 ) -> Shared:
     limits = replace(setup.limits, connections_max=_connections_max(setup.limits.connections_max))
-    most = limits.waiting_max, limits.refused_bytes_per_day
+    room = DiskRoom(journal.folder, limits.refused_free_bytes_min, limits.refused_free_share_min)
+    refusals = RefusalBudget(limits.refused_bytes_per_day, room.is_short)
     spans = setup.spans
     append = None if spans is None else CommitSpans(journal.append, spans, setup.clock).append
-    collector = Collector(journal, counters.cells, setup.accounts, setup.clock.epoch_ms, *most, append)
+    collector = Collector(
+        journal, counters.cells, setup.accounts, setup.clock.epoch_ms, limits.waiting_max, refusals, append
+    )
 
     pages: list[bytes] = []
 

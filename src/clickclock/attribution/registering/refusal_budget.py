@@ -1,4 +1,4 @@
-"""How much of refused requests is kept: in all, and of each network that they come from.
+"""How much of refused requests is kept: in all, of each network that they come from, and while the disk has room.
 
 Never refuses anything that is accepted, and reads no clock. Invariants: over any day, no more than twice the bytes of a
 day are kept, and of one network no more than a quarter of that; who is not known has no share of its own, because that
@@ -9,6 +9,7 @@ is mostly a server of the shop.
 (True, False, True)
 """
 
+from collections.abc import Callable
 from typing import Final
 
 DAY_MS: Final = 86_400_000
@@ -23,13 +24,16 @@ _OVERHEAD_BYTES: Final = 200
 class RefusalBudget:
     """One for each process: buckets that fill over a day, and are full at first."""
 
-    def __init__(self, bytes_per_day: int) -> None:
+    def __init__(self, bytes_per_day: int, is_disk_short: Callable[[], bool] = lambda: False) -> None:
+        self._is_disk_short = is_disk_short
         self._per_day = bytes_per_day
         self._all = _Bucket(bytes_per_day, 0)
         self._networks: dict[bytes, _Bucket] = {}
 
     def takes(self, network: bytes, size: int, now_ms: int) -> bool:
         """Whether a request of `size` bytes from there is kept; if so, it counts. Empty: nobody knows from where."""
+        if self._is_disk_short():  # what is accepted comes first
+            return False
         size += _OVERHEAD_BYTES
         buckets = [self._all]
         if network:
