@@ -8,7 +8,8 @@ from clickclock.foundation.principal import Kind
 from clickclock.scheduler.access.access_token import NewToken, TokenGrant
 from clickclock.scheduler.errors import TokenExists, TokenIsRevoked, TokenNotFound
 from clickclock.scheduler.store import AttemptToken, Store
-from clickclock.scheduler.store.schema_access import attempt_token
+from clickclock.scheduler.store.schema import job
+from clickclock.scheduler.store.schema_access import access_token, attempt_token
 from tests.stores import LEASE, NODE, NOW, add_job, at, claim, ended, engine_of, finish, queue
 
 
@@ -89,3 +90,35 @@ async def test_tokens_of_a_role_are_found_with_their_digests_revoked_or_not(stor
     await store.tokens.revoke("old", at(1))
     found = {token.name: (sha256, token.revoked_at) for token, sha256 in await store.tokens.of_role(Role.INGEST)}
     assert found == {"shop": ("digest-shop", None), "old": ("digest-old", at(1))}
+
+
+async def test_a_role_that_this_release_does_not_know_grants_nothing_and_stops_nobody(store: Store) -> None:
+    """Another release wrote it."""
+    await store.tokens.create(token(), "digest-1", "local", NOW)
+    await store.tokens.create(token("other"), "digest-2", "local", NOW)
+    await add_job(store, token="operator")
+    trigger_id = await queue(store)
+    await claim(store)
+    await store.attempt_tokens.issue([AttemptToken("digest-3", trigger_id, 1, "operator")], NOW)
+    with engine_of(store).begin() as connection:
+        renamed = sa.func.replace(access_token.c.grants, "editor", "ghost")
+        connection.execute(sa.update(access_token).where(access_token.c.name == "deploy").values(grants=renamed))
+        connection.execute(sa.update(attempt_token).values(role="ghost"))
+        connection.execute(sa.update(job).values(definition=sa.func.replace(job.c.definition, "operator", "ghost")))
+    assert [(each.name, len(each.grants)) for each in await store.tokens.find({}, None, 10)] == [
+        ("deploy", 0),
+        ("other", 1),
+    ]
+    found = await store.tokens.by_digest("digest-1")
+    assert found is not None
+    assert found.grants == []
+    attempt = await store.attempt_tokens.by_digest("digest-3")
+    assert attempt is not None
+    assert (attempt.kind, attempt.grants) == (Kind.ATTEMPT, ())
+    (listed,) = await store.jobs.find({}, None, 10)
+    assert listed.token is None
+    await finish(store, f"{trigger_id}-1", ended())
+    await queue(store)
+    (launch,) = (await claim(store, at(1))).launches
+    assert launch.token_role is None
+    assert (await store.tokens.revoke("deploy", at(1))).revoked_at == at(1)

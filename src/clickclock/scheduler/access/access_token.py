@@ -72,6 +72,11 @@ class NewToken(Record):
 class Token(NewToken):
     """A token, as the service knows it."""
 
+    grants: list[TokenGrant] = Field(
+        max_length=GRANTS_MAX,
+        description="What it may do; nothing, where this release knows none of its roles.",
+        examples=[[{"role": "operator"}]],
+    )
     token_id: str = Field(description="What it is known by, also when its name is given again.", examples=[EXAMPLE_ID])
     created_at: Instant = Field(description="When it was made.")
     created_by: str = Field(description="Who made it.", examples=["local"])

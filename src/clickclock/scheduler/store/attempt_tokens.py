@@ -62,10 +62,11 @@ class AttemptTokens:
         row = await self._database.read(lambda c: c.execute(query).one_or_none())
         if row is None:
             return None
-        grant = Grant(Role(row.role), frozenset({row.application}), frozenset())
+        is_known = row.role in set(Role)  # of a role that this release does not know, nothing is granted
+        grants = (Grant(Role(row.role), frozenset({row.application}), frozenset()),) if is_known else ()
         name = f"{row.application}/{row.job_name}"
         identity = attempt_name(row.trigger_id, row.attempt)
-        return Principal(Kind.ATTEMPT, identity, name, Proof.TOKEN, (grant,), token_sha256=sha256)
+        return Principal(Kind.ATTEMPT, identity, name, Proof.TOKEN, grants, token_sha256=sha256)
 
     async def prune(self) -> None:
         """Remove those whose attempts have ended."""

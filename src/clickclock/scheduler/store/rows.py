@@ -9,9 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 from json.encoder import encode_basestring_ascii
-from typing import Any
+from typing import Any, get_args
 
 import sqlalchemy as sa
+from pydantic import ValidationError
 from pydantic.alias_generators import to_camel
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Dialect
@@ -22,7 +23,7 @@ from clickclock.scheduler.errors import StaleVersion
 from clickclock.scheduler.insight.statistics import Ending
 from clickclock.scheduler.jobs.group import Group, StoredGroup
 from clickclock.scheduler.jobs.image_mapping import ImageMapping
-from clickclock.scheduler.jobs.job import Job, StoredJob
+from clickclock.scheduler.jobs.job import AttemptRole, Job, StoredJob
 from clickclock.scheduler.jobs.notification import ApplicationDefaults
 from clickclock.scheduler.jobs.trigger import Attempt, Kind, SkipReason, State, StopReason, Trigger, UpstreamTrigger
 from clickclock.scheduler.store.history_page import one_of
@@ -140,8 +141,16 @@ def _group(definition: str) -> Group:
 @lru_cache(DEFINITIONS_CACHED)
 def effective_job(definition: str, group: str | None) -> Job:
     """A job with its group's defaults, as it runs; parsed once per definition."""
-    job = Job.model_validate_json(definition, extra="ignore")
+    try:
+        job = Job.model_validate_json(definition, extra="ignore")
+    except ValidationError:
+        job = Job.model_validate(_known(json.loads(definition)), extra="ignore")
     return job if group is None else _group(group).apply_to(job)
+
+
+def _known(job: dict[str, Any]) -> dict[str, Any]:
+    """A job as it was kept. Its attempts get no token of a role that this release does not know."""
+    return job if job.get("token") in {None, *get_args(AttemptRole)} else {**job, "token": None}
 
 
 @lru_cache(DEFINITIONS_CACHED)
@@ -162,7 +171,7 @@ def _versions(row: Any) -> dict[str, Any]:
 
 def stored_job(row: Any) -> StoredJob:
     """A job as the service keeps it."""
-    said = {**json.loads(row.definition), **_versions(row), "updatedBy": row.updated_by}
+    said = {**_known(json.loads(row.definition)), **_versions(row), "updatedBy": row.updated_by}
     return StoredJob.model_validate(said, extra="ignore")
 
 
