@@ -70,6 +70,9 @@ def has_session_token(headers: Sequence[tuple[bytes, bytes]], session: str) -> b
     return len(given) == 1 and compare_digest(given[0], session_token(session).encode())
 
 
+_OTHER_KINDS: Final = frozenset(("apikey", "basic", "digest", "dpop", "hmac", "negotiate", "ntlm", "token"))
+
+
 def key_of(headers: Sequence[tuple[bytes, bytes]], query: bytes) -> str | None:
     """The token of a request, or the session of its cookie if it has no token; None without both.
 
@@ -84,7 +87,9 @@ def key_of(headers: Sequence[tuple[bytes, bytes]], query: bytes) -> str | None:
         raise Unreadable(f"The request has {len(given)} Authorization headers; send one.")
     scheme, _, token = given[0].decode("latin-1").strip().partition(" ")
     if scheme.lower() != "bearer":
-        raise Unreadable(f"Authorization of the kind {scheme[:20] or '(none)'} is not taken. {_HOW}.")
+        # Any other word may be a part of a secret.
+        kind = f"Authorization of the kind {scheme}" if scheme.lower() in _OTHER_KINDS else "That Authorization"
+        raise Unreadable(f"{kind} is not taken. {_HOW}.")
     token = token.strip()
     if not is_whole(token):
         raise Unreadable(
