@@ -5,12 +5,14 @@ import hmac
 import json
 from base64 import b64encode
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from clickclock.attribution.clicks.account import Account
+from clickclock.attribution.clicks.account import Account, Profile
 from clickclock.attribution.clicks.entry import Entry, EntryKind
+from clickclock.attribution.clicks.query import split
 from clickclock.attribution.orders.shop_order import RUDDERSTACK, SEGMENT, SHOPS, Shop
 from tests.api.port import Heard, Port, post
 from tests.unit.test_shop_order import ORDERS, REFUND, SHOPIFY_ORDER
@@ -130,6 +132,41 @@ def test_what_cannot_be_taken_says_why_and_is_not_kept(port: Port, query: str, b
     heard = send(port, SHOPS[0], body, query=query)
     told: dict[str, Any] = json.loads(heard.body)
     assert (heard.status, bool(told["message"]), kept(port)) == (status, True, [])
+
+
+PAGE = {
+    "type": "page",
+    "anonymousId": "a-1",
+    "context": {"userAgent": "Mozilla/5.0 (X11)", "page": {"referrer": "https://www.google.com/"}},
+    "properties": {"url": "https://shop.example/menu?gclid=EAIaIQ&utm_campaign=may"},
+}
+
+
+@pytest.mark.parametrize("shop", [SEGMENT, RUDDERSTACK], ids=lambda shop: shop.name)
+def test_a_page_that_an_ad_led_to_is_a_click(tmp_path: Path, shop: Shop) -> None:
+    accounts = [Account(client_id="shop-1", profile=Profile.OPEN)]
+    with Port(tmp_path, accounts, secrets={("shop-1", shop.name): SECRET}) as port:
+        assert send(port, shop, json.dumps(PAGE).encode(), b"wrong").status == 401
+        assert send(port, shop, json.dumps(PAGE).encode()).status == 204
+        (entry,) = port.entries()
+        assert (entry.kind, entry.agent, entry.referer, entry.address) == (
+            EntryKind.CLICK,
+            b"Mozilla/5.0 (X11)",
+            b"https://www.google.com/",
+            "",
+        )
+        assert split(entry.raw)["gclid"] == "EAIaIQ"
+        port.until('clickclock_clicks_total{profile="open"}', 1)
+        direct = PAGE | {"properties": {"url": "https://shop.example/menu"}}
+        assert send(port, shop, json.dumps(direct).encode()).status == 204
+        denied = PAGE | {"context": {"consent": {"categoryPreferences": {"Advertising": False}}}}
+        assert send(port, shop, json.dumps(denied).encode()).status == 204
+        nobody = {name: value for name, value in PAGE.items() if name != "anonymousId"}
+        refused = send(port, shop, json.dumps(nobody).encode())
+        assert (refused.status, "kept under its requestId" in json.loads(refused.body)["message"]) == (400, True)
+        kinds = [each.kind for each in port.entries()]
+        assert kinds == [EntryKind.CLICK, EntryKind.CLICK, EntryKind.REJECTION]
+        assert b"a-1" not in port.entries()[1].raw
 
 
 def test_events_that_come_in_one_body_are_not_taken_for_their_signature_is_that_of_one_alone(port: Port) -> None:

@@ -120,7 +120,7 @@ OWN_JOBS = (
             "scheduleName": "every-quarter-of-an-hour",
             "kind": "interval",
             "expression": "PT15M",
-            "description": "A partner is called within half an hour of the credit. What it did not take waits as long.",
+            "description": "A partner is called within half an hour of the credit, and again until it takes the call.",
         },
         timeout_s=3600,
         retention_days=30,

@@ -100,7 +100,7 @@ class PostbackConfig(Settings):
 
     @field_serializer("url", "body")
     def _without_secrets(self, template: str | None) -> str | None:
-        """Of an address the host alone: what follows may be a key."""
+        """The host of an address alone: the rest may be a key."""
         if template is None or "://" not in template:
             return None if template is None else "…"
         return f"{'/'.join(template.split('/')[:3])}/…"

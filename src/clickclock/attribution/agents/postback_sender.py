@@ -58,7 +58,7 @@ class PostbackSender:
         self._clock = clock
 
     def waiting(self) -> Iterator[tuple[str, Postback]]:
-        """What is to be sent, with the partner's name, in its order."""
+        """The postbacks that are to be sent, in their order, each with the partner's name."""
         for file in self._files():
             log = CallLog(self._folder, file.name)
             for each in self._read(file):

@@ -35,7 +35,7 @@ class Limits(msgspec.Struct, frozen=True):
     refused_free_bytes_min: int = 2**30
     """Refused requests are kept only while so much of the disk is free: what is accepted comes first."""
     refused_free_share_min: float = 0.1
-    """Of a small disk, so great a part instead."""
+    """A small disk counts as short below this part of it."""
     connections_max: int = 12_000
     """An open connection costs about 6 KB here, and as much again in the kernel."""
     pipelined_max: int = 32

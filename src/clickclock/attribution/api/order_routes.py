@@ -12,7 +12,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
 from time import perf_counter
-from typing import Final
+from typing import Final, TypeAlias
 
 from clickclock.attribution.agents.collector import Collector
 from clickclock.attribution.api import orders, webhooks
@@ -21,13 +21,17 @@ from clickclock.attribution.api.limits import Limits
 from clickclock.attribution.api.orders import Asked, Judged, Reply
 from clickclock.attribution.api.request import Later, Request
 from clickclock.attribution.clicks.account import Account
-from clickclock.attribution.clicks.entry import EntryKind
+from clickclock.attribution.clicks.entry import EntryKind, connection
+from clickclock.attribution.clicks.page_event import PageClick
 from clickclock.attribution.files.counters import cell
+from clickclock.attribution.journal import Done
 from clickclock.attribution.orders.amendment import Admit
 from clickclock.attribution.orders.shop_order import Secrets, Shop
 from clickclock.attribution.registering.refusal import Code, Refusal
 from clickclock.foundation.errors import Malformed
 
+TakeClick: TypeAlias = Callable[[bytes, bytes, bytes, Done], Answer]
+"""Takes a click's query and the columns of its connection; see `Routes.click`."""
 FORM_TYPES: Final = frozenset({b"application/x-www-form-urlencoded", b"text/plain", b""})
 FLOODED: Final = (
     "Nothing was kept: too much was refused today, from your network or in all, or the disk is nearly full."
@@ -127,8 +131,8 @@ class OrderRoutes:
         (entry_id,) = self._collector.keep([judged.draft], request.head.origin, request.done)
         return self._answered(orders.reply_appsflyer(judged, entry_id), request, kept=[_COUNTED[judged.draft.kind]])
 
-    def webhook(self, shop: Shop) -> Callable[[Request, Callable[[], None]], Answer]:
-        """`POST /webhooks/…`: an order as this kind of shop sends it."""
+    def webhook(self, shop: Shop, click: TakeClick) -> Callable[[Request, Callable[[], None]], Answer]:
+        """`POST /webhooks/…`: an order as this kind of shop sends it, or a click, which is handed on."""
 
         def take(request: Request, changed: Callable[[], None]) -> Answer:
             if webhooks.is_ping(request.body):
@@ -142,6 +146,10 @@ class OrderRoutes:
             heard = webhooks.hear(shop, request.query, request.body, signature, now_ms, self._find, self._secrets)
             if isinstance(heard, Reply):
                 return self._answered(heard, request)
+            if isinstance(heard, PageClick):
+                # Whose address the visitor has is not known here: the request is the passer-on's.
+                origin = connection("", heard.agent, heard.referer)
+                return click(heard.query, origin, request.persistence, request.done)
             entry_ids = self._collector.keep([each.draft for each in heard], request.head.origin, request.done)
             return self._answered(
                 webhooks.reply(heard, entry_ids), request, kept=[_COUNTED[each.draft.kind] for each in heard]

@@ -51,6 +51,7 @@ _METRICS_TEXT: Final = b"Content-Type: text/plain; version=0.0.4; charset=utf-8\
 _SCRIPT_TEXT: Final = b"Content-Type: text/javascript; charset=utf-8\r\nETag: %b\r\n"
 _SCRIPT_CACHING: Final = b"Cache-Control: public, max-age=3600\r\n"
 _READING: Final = (b"GET", b"HEAD", b"OPTIONS")
+_POSTED: Final = (b"POST", b"OPTIONS")
 _WAITING: Final = cell("clickclock_refused_total", "waiting")
 _DISK: Final = cell("clickclock_refused_total", "disk")
 _ORDER_REJECTED: Final = cell("clickclock_rejections_total", "order")
@@ -99,11 +100,11 @@ class Routes:
         self._paths: dict[bytes, tuple[tuple[bytes, ...], int, Respond]] = {
             CLICKS: ((*_READING, b"POST"), limits.form_bytes_max, self._register),
             VIEWS: ((*_READING, b"POST"), limits.form_bytes_max, self._register),
-            b"/orders": ((b"POST", b"OPTIONS"), limits.orders_bytes_max, orders.post),
+            b"/orders": (_POSTED, limits.orders_bytes_max, orders.post),
             b"/identify": ((*_READING, b"POST"), limits.orders_bytes_max, orders.identify),
             b"/appsflyer": ((*_READING, b"POST"), limits.form_bytes_max, orders.appsflyer),
             **{
-                WEBHOOKS + shop.name.encode(): ((b"POST", b"OPTIONS"), ORDER_BYTES_MAX, orders.webhook(shop))
+                WEBHOOKS + shop.name.encode(): (_POSTED, ORDER_BYTES_MAX, orders.webhook(shop, self.click))
                 for shop in SHOPS
             },
             b"/healthz": (_READING, 0, self._tell_health),

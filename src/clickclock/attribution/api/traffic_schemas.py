@@ -45,7 +45,7 @@ def traffic_schemas() -> Mapping[str, Schema]:
         "PostbacksOfPartner": record(
             "What one partner is called about next.",
             partner=field("string", "Its name in the configuration."),
-            model=field("string", "Whose credit it is told."),
+            model=field("string", "The model whose credit is reported."),
             kinds=_counts("How many calls of each kind: `conversion`, `restate`, `retract`."),
             fates=_counts("About how many credits it is not called, by the reason."),
         ),

@@ -1,4 +1,4 @@
-"""Webhooks of shops: a signed body → the amendments in it, each judged; and the reply.
+"""Webhooks of shops: a signed body → the amendments in it, each judged, or the click; and the reply.
 
 Never does I/O. Invariants: nothing of a body is read before its signature is right; an order that is refused is kept,
 and acknowledged: shops stop sending to an address that refuses, and could not mend it by sending it again.
@@ -13,6 +13,7 @@ from typing import Final
 from clickclock.attribution.api import orders
 from clickclock.attribution.api.orders import Judged, Reply
 from clickclock.attribution.clicks.account import UNKNOWN_CLIENT, Account
+from clickclock.attribution.clicks.page_event import PageClick
 from clickclock.attribution.clicks.query import Unreadable, split
 from clickclock.attribution.orders.amendment import Kind, Rejection
 from clickclock.attribution.orders.order_fields import NotJson, read_json
@@ -35,8 +36,8 @@ def hear(
     received_ms: int,
     find: Callable[[str], Account | None],
     secrets: Secrets,
-) -> list[Judged] | Reply:
-    """The amendments of a webhook, oldest first; or the reply to one that is not taken, or says nothing of an order."""
+) -> list[Judged] | PageClick | Reply:
+    """The amendments of a webhook, oldest first, or its click; or the reply to one that is refused, or says neither."""
     try:
         client_id = split(query).get("client_id", "")
     except Unreadable:
@@ -53,11 +54,13 @@ def hear(
         why = f"The signature is not that of this body; compare {setting} with the secret at {shop.title}."
         return _refused(401, Kind.UNAUTHORIZED, why)
     try:
-        said = shop.read(read_json(body), client_id)
+        event = read_json(body)
     except NotJson as error:
         return _refused(400, Kind.INVALID, str(error))
+    if (clicked := shop.click(event, client_id)) is not None:
+        return clicked
     judged: list[Judged] = []
-    for each in said:
+    for each in shop.read(event, client_id):
         judged.append(orders.judge_said(each, received_ms, shop.as_sent))
         if isinstance(judged[-1].verdict, Rejection):
             break  # what comes after it has the same faults

@@ -21,7 +21,7 @@ class Attempt(msgspec.Struct, frozen=True, omit_defaults=True):
     id: str
     at_ms: int
     state: State
-    """Of the postback, after the attempt."""
+    """The postback's state after the attempt."""
     nth: int
     """How often the postback was sent by then."""
     why: str = ""

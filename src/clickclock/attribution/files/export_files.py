@@ -17,7 +17,7 @@ from urllib.parse import quote
 _ENDING: Final = ".rest"
 _CLIENT_CHARS_MAX: Final = 80
 _NAME: Final = "[a-z][a-z0-9_]*"
-"""Of an ad network, or of a partner."""
+"""The name of an ad network, or of a partner."""
 _WRITTEN: Final = re.compile(rf"({_NAME})-(.+)-\d+-[0-9a-f]+-\d+-(\w+)\.(?:csv|json)")
 POSTBACKS: Final = "postbacks"
 """What files of calls to partners end with."""
@@ -43,7 +43,7 @@ class Written(NamedTuple):
     size: int
     """In bytes."""
     what: str
-    """What is in it, as its name ends."""
+    """The kind of its content, as its name ends."""
 
 
 class ExportFiles:

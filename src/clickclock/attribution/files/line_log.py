@@ -19,7 +19,7 @@ class LineLog:
         self._path = path
         self._length = content.rfind(b"\n") + 1
         self.lines = content[: self._length].splitlines()
-        """What it had when it was opened."""
+        """The lines of the file when it was opened."""
 
     def append(self, line: bytes) -> None:
         """Write one line, and make it durable. The file is for its owner alone."""

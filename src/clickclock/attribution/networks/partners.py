@@ -28,7 +28,7 @@ CONNECT_S: Final = 5.0
 ANSWER_S: Final = 15.0
 READ_BYTES: Final = 4096
 READS_MAX: Final = 4
-"""Of a longer answer the rest is not read."""
+"""The rest of a longer answer is not read."""
 _OF_SETTINGS: Final = frozenset(
     (httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN, httpx.codes.PROXY_AUTHENTICATION_REQUIRED)
 )

@@ -20,6 +20,7 @@ from typing import Any, Final
 
 import msgspec
 
+from clickclock.attribution.clicks.page_event import PageClick, page_click
 from clickclock.attribution.orders import amendment, money
 from clickclock.attribution.orders.order_fields import Fault
 from clickclock.foundation.instant import ms_of
@@ -59,6 +60,8 @@ class Shop(msgspec.Struct, frozen=True):
     names: Mapping[str, str]
     """Our fields, and what the shop calls them."""
     orders: Callable[[Mapping[str, Any], str], Iterator[Said]]
+    click: Callable[[Any, str], PageClick | None] = lambda _event, _client_id: None
+    """The click that a body says."""
 
     def read(self, body: Any, client_id: str) -> list[Said]:
         """What a webhook's body says of an order of this client, oldest first; nothing if it is of something else."""
@@ -318,6 +321,7 @@ SEGMENT: Final = Shop(
     "The hexadecimal digits of the body's HMAC-SHA1, by the secret that Segment shares with us.",
     _EVENT_NAMES,
     _of_event,
+    page_click,
 )
 RUDDERSTACK: Final = Shop(
     "rudderstack",
@@ -327,5 +331,6 @@ RUDDERSTACK: Final = Shop(
     "The secret that RudderStack shares with us, for it signs nothing.",
     _EVENT_NAMES,
     _of_event,
+    page_click,
 )
 SHOPS: Final = (SHOPIFY, WOOCOMMERCE, SEGMENT, RUDDERSTACK)

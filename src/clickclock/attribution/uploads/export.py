@@ -30,17 +30,17 @@ class Wanted:
 
     @property
     def recipients(self) -> tuple[Recipient, ...]:
-        """Who is told."""
+        """Every ad network and partner that the export is for."""
         return (*(AD_NETWORKS[network] for network in self.networks), *self.partners)
 
     def clients_of(self, recipient: Recipient) -> tuple[str, ...] | None:
-        """Whose orders it is told of; None means all clients."""
+        """The clients whose orders it gets; None means all clients."""
         if recipient.client_id is None:
             return self.clients
         return (recipient.client_id,) if self.clients is None or recipient.client_id in self.clients else ()
 
     def model_of(self, recipient: Recipient) -> str:
-        """Whose credit it is told."""
+        """The model whose credit it gets."""
         return recipient.model or self.model
 
 

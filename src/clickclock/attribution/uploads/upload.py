@@ -80,7 +80,7 @@ class Rules(msgspec.Struct, frozen=True):
 
     @property
     def order_age_ms_max(self) -> int:
-        """Of older orders, nothing is told any more."""
+        """Older orders are not reported any more."""
         return max(self.conversion_age_ms_max, self.adjustment_age_ms_max or 0)
 
 
@@ -91,7 +91,7 @@ META: Final = Rules(0, 365 * DAY_MS, 7 * DAY_MS, None)
 
 
 class Recipient(msgspec.Struct, frozen=True, kw_only=True):
-    """Who is told of conversions: an ad network, or a partner."""
+    """A receiver of conversions: an ad network, or a partner."""
 
     name: str
     rules: Rules
@@ -102,7 +102,7 @@ class Recipient(msgspec.Struct, frozen=True, kw_only=True):
     model: str | None = None
     """Whose credit; None is the model of the export."""
     client_id: str | None = None
-    """The only client whose orders are told; None is every client."""
+    """The only client whose orders it gets; None is every client."""
 
 
 AD_NETWORKS: Final[Mapping[Network, Recipient]] = {
