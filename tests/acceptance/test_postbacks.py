@@ -81,9 +81,11 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
                     "subid": f"s {number}",
                     "event_time": now_ms - HOUR_MS,
                 }
-                httpx.get(f"{service.click_url}/aclick", params=query, headers=BROWSER).raise_for_status()
+                httpx.get(
+                    f"{service.click_url}/aclick", params=query, headers=BROWSER, timeout=WITHIN_S
+                ).raise_for_status()
                 body = {**who, "order_id": order, "amount": "24.90", "currency": "EUR", "event_time": now_ms}
-                httpx.post(f"{service.click_url}/orders", json=body).raise_for_status()
+                httpx.post(f"{service.click_url}/orders", json=body, timeout=WITHIN_S).raise_for_status()
             made = Shop(service, config, server)
             # Its own jobs would do what the tests do, and at another time.
             schedules = ("postbacks", "run", "compaction")
@@ -158,7 +160,7 @@ def test_a_cancelled_order_is_taken_back(shop: Shop) -> None:
     before = len(shop.server.calls)
     order = {"client_id": "shop-1", "order_id": "A-1003", "cli_ubid": "u-2", "amount": "24.90", "currency": "EUR"}
     body = {**order, "status": "cancelled", "event_time": SystemClock().epoch_ms()}
-    httpx.post(f"{shop.service.click_url}/orders", json=body).raise_for_status()
+    httpx.post(f"{shop.service.click_url}/orders", json=body, timeout=WITHIN_S).raise_for_status()
     credit(shop, "completed", "completed", "cancelled")
     shop.server.judge = lambda _: 503
     (failed,) = shop.json("attribution", "postbacks", "send", code=1)["partners"]
@@ -170,14 +172,13 @@ def test_a_cancelled_order_is_taken_back(shop: Shop) -> None:
 
 
 def test_the_service_has_a_job_for_it(shop: Shop) -> None:
-    job = httpx.get(
-        f"{shop.service.url}/schedulerService/jobDetail", params={"application": "attribution", "jobName": "postbacks"}
-    ).json()
+    asked = {"application": "attribution", "jobName": "postbacks"}
+    job = httpx.get(f"{shop.service.url}/schedulerService/jobDetail", params=asked, timeout=WITHIN_S).json()
     assert "attribution postbacks send" in json.dumps(job)
 
 
 def test_an_unknown_partner_is_named_with_those_that_are(shop: Shop) -> None:
-    asked = httpx.get(f"{shop.service.url}/attribution/postbacks", params={"partner": "nobody"})
+    asked = httpx.get(f"{shop.service.url}/attribution/postbacks", params={"partner": "nobody"}, timeout=WITHIN_S)
     assert (asked.status_code, asked.json()["message"]) == (
         422,
         "unknown partner nobody; give one of affiliate.",

@@ -1,6 +1,7 @@
 """Postbacks against a partner's real server: each order is told once, until it is taken, and nothing is lost."""
 
 import json
+import shutil
 import urllib.parse
 from collections.abc import Iterator
 from functools import partial
@@ -251,6 +252,23 @@ async def test_a_call_waits_for_its_hours_and_is_not_made_after_its_days(world: 
     world.clock.advance(2 * 24 * HOUR)
     world.send()
     assert sorted(world.server.orders) == ["due", "young"]
+
+
+async def test_after_a_restore_a_call_has_its_id_again_and_each_change_another(world: World) -> None:
+    world.table |= {"changes": True}
+    for number, refunded in enumerate((0, 300, 0, 300)):
+        await world.credit(bought("A-1", 1000, refunded=refunded), anew=number == 0)
+        kept = shutil.copytree(world.folder / "lake", world.folder / f"kept-{number}")
+        world.send()
+        shutil.rmtree(world.folder / "lake")
+        shutil.copytree(kept, world.folder / "lake")
+        world.lake = Lake(world.folder / "lake")
+        world.clock.advance(60)
+        world.send()
+        world.clock.advance(HOUR)
+    ids = [each.headers["webhook-id"] for each in world.server.calls]
+    assert ids[::2] == ids[1::2]
+    assert len(set(ids)) == 4
 
 
 async def test_what_fails_is_sent_again_with_the_same_id(world: World) -> None:

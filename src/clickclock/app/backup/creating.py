@@ -82,8 +82,9 @@ class _Draft:
 def create(config: Config, *, reads_what_it_can: bool = False) -> Head:
     """Make a backup of what a configuration names, and delete those that are too many.
 
-    The audit trail has it before it begins. Raises `ConfigurationError`, `BackupRefused` with a fault for each thing
-    that cannot be read, `PlaceFailed`, and what `record` raises.
+    The audit trail has it before it begins, unless the store is of another release: that is never changed. Raises
+    `ConfigurationError`, `BackupRefused` with a fault for each thing that cannot be read, `PlaceFailed`, and what
+    `record` raises.
     """
     expect_data_dir(config.data_dir)
     if not (config.data_dir / "node").is_file():
@@ -94,8 +95,9 @@ def create(config: Config, *, reads_what_it_can: bool = False) -> Head:
     now = SystemClock().now()
     with private(), sole(config.data_dir, "backup-lock", "backs up"), scratch_in(config.data_dir) as scratch:
         try:
-            with suppress(*((ClickclockError,) if reads_what_it_can else ())):
-                record(config, "backup create", Resource.BACKUP, "")
+            if _has_trail_of_this_release(config):
+                with suppress(*((ClickclockError,) if reads_what_it_can else ())):
+                    record(config, "backup create", Resource.BACKUP, "")
             head = _create(config, scratch, now, reads_what_it_can=reads_what_it_can)
         except ClickclockError as error:
             backup_state.failed(config, now, " ".join([str(error), *(each.message for each in error.faults)]))
@@ -104,6 +106,19 @@ def create(config: Config, *, reads_what_it_can: bool = False) -> Head:
         made = msgspec.structs.replace(known, created_at=head.finished_at, created_id=head.backup_id)
         backup_state.write(config.data_dir, made)
     return head
+
+
+def _has_trail_of_this_release(config: Config) -> bool:
+    """Whether a record can be written without an upgrade of the store."""
+    url = sa.make_url(config.store_url)
+    if config.shares_database:
+        url = url.set(drivername="postgresql+psycopg")
+    elif not Path(url.database or "").is_file():
+        return False
+    try:
+        return copying.stands_at(url)[0] == REVISION
+    except (sa.exc.SQLAlchemyError, sqlite3.Error):
+        return False  # what cannot be read is a fault of the backup itself
 
 
 @contextmanager

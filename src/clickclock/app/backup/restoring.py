@@ -57,8 +57,8 @@ def restore(
 ) -> Restored:
     """Make the data folder, the store and the lake of a configuration from a backup; from the newest if none is named.
 
-    The restored audit trail says so. Raises `ConfigurationError`, `BackupRefused`, `PlaceFailed`, and what `record`
-    raises.
+    The restored audit trail says so, unless it is of another release. Raises `ConfigurationError`, `BackupRefused`,
+    `PlaceFailed`, and what `record` raises.
     """
     kept = kept_of(config, node, backup_id)
     head = chosen(kept, backup_id)
@@ -76,7 +76,7 @@ def restore(
                 restore_store(kept, head, contents, config)
             os.sync()
             (config.data_dir / RESTORING).unlink()
-            if with_store:
+            if with_store and head.revision == REVISION:
                 record(config, "backup restore", Resource.BACKUP, head.backup_id)
     return Restored(head, _notes(config, head, with_store=with_store))
 

@@ -46,7 +46,6 @@ from clickclock.attribution.uploads.upload_form import is_click_id, is_order_id
 from clickclock.foundation.advance import tell
 from clickclock.foundation.clock import Clock
 from clickclock.foundation.errors import Invalid
-from clickclock.foundation.ids import new_id
 from clickclock.foundation.instant import instant_of, ms_of
 
 NOTE: Final = "export"
@@ -274,7 +273,7 @@ class Exporter:
             clicks=rows,
             model=export.wanted.model_of(partner),
             exported_ms=export.exported_ms,
-            new_id=new_id,
+            before=memory.last,
         )
         yield from export.files(
             partner.name, client_id, "postbacks.json", [*conversions, *adjustments], POSTBACKS_MAX, write

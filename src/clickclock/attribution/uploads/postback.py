@@ -1,22 +1,23 @@
 """Postbacks: the calls that tell a partner of the orders that its clicks earned.
 
 Never does I/O, and holds no address: a file has the values, and the settings say what a call is made of. Invariants: a
-postback has an id of its own, which stays the same however often it is sent; no call is made where a value that the
-partner asks for is missing.
+postback has an id of its own, the same however often it is sent, and again after a restore; no call is made where a
+value that the partner asks for is missing.
 
 >>> partner = Partner(name="affiliate", rules=rules(), fields=("subid", "pub"), required=("subid",))
 >>> click_values(partner, {"other": [("subid", "x")]}), click_values(partner, {"other": [("pub", "7")]})
 ({'subid': 'x'}, None)
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from hashlib import blake2b
 from typing import Any, Final
 
 import msgspec
 
 from clickclock.attribution.clicks.absent import present
 from clickclock.attribution.orders.money import to_text
-from clickclock.attribution.uploads.upload import Recipient, Rules, Upload
+from clickclock.attribution.uploads.upload import Key, Recipient, Rules, Upload
 from clickclock.foundation.instant import DAY_MS, HOUR_MS, instant_of, ms_of
 from clickclock.foundation.record import rfc3339
 
@@ -101,15 +102,18 @@ def postbacks(
     clicks: Mapping[str, Mapping[str, Any]],
     model: str,
     exported_ms: int,
-    new_id: Callable[[], str],
+    before: Mapping[Key, Upload],
 ) -> bytes:
-    """A file of calls. `clicks` are rows of the lake, by the ids of the clicks, each with what the partner asks for."""
+    """A file of calls. `clicks` are rows of the lake, by the ids of the clicks, each with what the partner asks for.
+
+    `before` are the uploads that these change.
+    """
     made = []
     for each in uploads:
         row = clicks[each.click_id]
         made.append(
             Postback(
-                id=new_id(),
+                id=_id(partner, each, before.get(each.key)),
                 kind=each.kind,
                 client_id=each.client_id,
                 order_id=each.order_id,
@@ -124,6 +128,13 @@ def postbacks(
             )
         )
     return msgspec.json.encode(_File(made))
+
+
+def _id(partner: Partner, upload: Upload, before: Upload | None) -> str:
+    """Nobody can guess what it was made of: a click's id is random."""
+    since_ms = 0 if before is None else before.exported_ms
+    facts = (partner.name, upload.client_id, *upload.key, upload.kind, str(upload.value_minor), str(since_ms))
+    return blake2b("\x1f".join(facts).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
 def read(content: bytes) -> Sequence[Postback]:
