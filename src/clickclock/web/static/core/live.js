@@ -2,7 +2,7 @@
 // stream in each tab, the seventh tab would hang without a word. One tab holds a lock and listens; it passes changes on.
 // Each change has an id. Whoever listens next goes on after the last one, so no tab misses any.
 // Browsers have locks over HTTPS and on loopback alone: without them, each tab listens for itself and passes nothing on.
-const WAIT_MIN = 500, WAIT_MAX = 15_000, TOGETHER_MS = 200;
+const WAIT_MIN = 500, WAIT_MAX = 15_000, TOGETHER_MS = 200, SETTLE_MS = 400;
 const channel = navigator.locks ? new BroadcastChannel("clickclock-live") : null;
 const listeners = new Set();
 let state = "connecting", last = "";
@@ -13,6 +13,21 @@ export const liveState = () => state;
 export function onChange(hear) {
   listeners.add(hear);
   return () => listeners.delete(hear);
+}
+
+/** Call `load` soon after a gap, and after changes that `concerns` takes: once for all that come together. Returns how to stop it. */
+export function reloadOn(concerns, load) {
+  let timer = 0;
+  const off = onChange(({ change, missed }) => {
+    if (missed || (change && concerns(change))) timer ||= setTimeout(() => { timer = 0; load(); }, SETTLE_MS);
+  });
+  return () => { off(); clearTimeout(timer); };
+}
+
+/** What `question` answers, and the changes that came while it was on its way: each may be newer than the answer. */
+export async function withChanges(question) {
+  const heard = [], off = onChange(({ change }) => change && heard.push(change));
+  try { return [await question, heard]; } finally { off(); }
 }
 
 function pass(message) {

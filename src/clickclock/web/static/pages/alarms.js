@@ -7,19 +7,19 @@ import { card, empty, fault, ignoredFilters, jobLink, jobName, number, time, wai
 import { say } from "../components/toast.js";
 import { filters, to } from "../core/address.js";
 import { ask, change } from "../core/api.js";
-import { onChange } from "../core/live.js";
+import { reloadOn } from "../core/live.js";
 import { may } from "../core/permissions.js";
 import { glyph } from "../core/states.js";
 import { ms, relative } from "../core/time.js";
 
-const NAMES = ["isOpen", "kind", "application", "jobName", "groupName"], PAGE = 50, SETTLE_MS = 400;
+const NAMES = ["isOpen", "kind", "application", "jobName", "groupName"], PAGE = 50;
 const KINDS = { missed: ["did not run", "lost"], longRun: ["runs long", "timedOut"], failure: ["failed", "failed"], skip: ["was skipped", "skipped"] };
 const FIELDS = [
   { name: "isOpen", label: "Show", options: [["", "all"], ["true", "open"], ["false", "over"]] },
   { name: "kind", label: "Kind", options: [["", "any"], ...Object.entries(KINDS).map(([kind, [word]]) => [kind, word])] },
   { name: "application", label: "Application", placeholder: "any" }, { name: "jobName", label: "Job", placeholder: "any" }, { name: "groupName", label: "Group", placeholder: "any" },
 ];
-let chosen = {}, alarms = null, silences = [], cursor = null, wrong = null, redraw = () => {}, timer = 0, asked = 0;
+let chosen = {}, alarms = null, silences = [], cursor = null, wrong = null, redraw = () => {}, asked = 0;
 
 export const title = () => "Alarms";
 
@@ -27,10 +27,7 @@ export function enter(draw) {
   redraw = draw;
   alarms = null;
   load();
-  const off = onChange(({ change: each, missed }) => {
-    if (missed || /^clickclock\.(alarm|silence)\./.test(each?.type)) { clearTimeout(timer); timer = setTimeout(load, SETTLE_MS); }
-  });
-  return () => { off(); clearTimeout(timer); };
+  return reloadOn(({ type }) => /\.(alarm|silence)\./.test(type), load);
 }
 
 async function load(more = null) {

@@ -6,14 +6,14 @@ import { empty, fault, ignoredFilters, jobLink, jobOf, number, time, waiting } f
 import { say } from "../components/toast.js";
 import { filters } from "../core/address.js";
 import { ask, change } from "../core/api.js";
-import { onChange } from "../core/live.js";
+import { reloadOn } from "../core/live.js";
 import { may } from "../core/permissions.js";
 import { glyph } from "../core/states.js";
 import { ms } from "../core/time.js";
 
-const NAMES = ["application", "jobName", "scheduleId", "state"], PAGE = 50, SETTLE_MS = 500;
+const NAMES = ["application", "jobName", "scheduleId", "state"], PAGE = 50;
 const STATES = { running: ["running", "running"], paused: ["cancelled", "paused"], done: ["succeeded", "done"], cancelled: ["cancelled", "cancelled"] };
-let backfills = null, cursor = null, wrong = null, redraw = () => {}, timer = 0, asked = 0;
+let backfills = null, cursor = null, wrong = null, redraw = () => {}, asked = 0;
 
 export const title = () => "Backfills";
 
@@ -21,11 +21,7 @@ export function enter(draw) {
   redraw = draw;
   backfills = null;
   load();
-  const off = onChange(({ change: each, missed }) => {
-    if (!missed && !each?.type.startsWith("clickclock.backfill.") && !each?.data?.backfillId) return;
-    timer ||= setTimeout(() => { timer = 0; load(); }, SETTLE_MS);
-  });
-  return () => { off(); clearTimeout(timer); timer = 0; };
+  return reloadOn(({ type, data }) => type.startsWith("clickclock.backfill.") || data?.backfillId, load);
 }
 
 async function load(more = null) {

@@ -6,14 +6,14 @@ import { heat } from "../components/heat.js";
 import { card, counted, empty, fault, figure, ignoredFilters, jobLink, number, time, waiting } from "../components/parts.js";
 import { filters, to, withChosen } from "../core/address.js";
 import { ask } from "../core/api.js";
-import { onChange } from "../core/live.js";
+import { reloadOn } from "../core/live.js";
 import { glyph, SKIPS } from "../core/states.js";
 import { currentZone, day, full, iso, minute, ms, now, span } from "../core/time.js";
 
-const HOUR = 3_600_000, MINUTE = 60_000, DAYS = 7, ANSWERS_MAX = 40, LISTED = 200, TOGETHER_MIN = 3, SETTLE_MS = 800;
+const HOUR = 3_600_000, MINUTE = 60_000, DAYS = 7, ANSWERS_MAX = 40, LISTED = 200, TOGETHER_MIN = 3;
 const NAMES = ["application", "jobName", "groupName", "hour"];
 const FIELDS = [{ name: "application", label: "Application", placeholder: "any" }, { name: "jobName", label: "Job", placeholder: "any" }, { name: "groupName", label: "Group", placeholder: "any" }];
-let chosen = {}, times = [], lanes = new Map(), since = 0, reach = 0, done = false, wrong = null, slots = null, redraw = () => {}, asked = 0, timer = 0;
+let chosen = {}, times = [], lanes = new Map(), since = 0, reach = 0, done = false, wrong = null, slots = null, redraw = () => {}, asked = 0;
 
 export const title = () => "Calendar";
 
@@ -22,11 +22,7 @@ export function enter(draw) {
   [times, lanes, reach, done, wrong] = [[], new Map(), 0, false, null];
   load();
   ask("cluster").then((answer) => { slots = answer.cluster.clusters.reduce((sum, each) => sum + each.capacity, 0); draw(); }, () => {});
-  return onChange(({ change, missed }) => {
-    if (!missed && !/\.(schedule|job|group|calendar)\./.test(change?.type ?? "")) return;
-    clearTimeout(timer);
-    timer = setTimeout(load, SETTLE_MS);
-  });
+  return reloadOn(({ type }) => /\.(schedule|job|group|calendar)\./.test(type), load);
 }
 
 /** An answer goes as far as the service computes at once; the next one goes on from there. */

@@ -4,22 +4,29 @@ import { repeat } from "../vendor/lit-html/directives/repeat.js";
 import { counted, empty, fault, ignoredFilters, number, waiting } from "../components/parts.js";
 import { filters } from "../core/address.js";
 import { ask } from "../core/api.js";
-import { onChange } from "../core/live.js";
+import { reloadOn } from "../core/live.js";
+import { Turns } from "../core/turns.js";
 
 const ALL = 7, SHOWN = 8;
 let calendars = null, wrong = null, redraw = () => {};
+const turns = new Turns();
 
 export const title = () => "Calendars";
 
 export function enter(draw) {
   redraw = draw;
   calendars = null;
+  turns.begin();
   load();
-  return onChange(({ change, missed }) => { if (missed || /\.(calendar|schedule)\./.test(change?.type ?? "")) load(); });
+  return reloadOn(({ type }) => /\.(calendar|schedule)\./.test(type), load);
 }
 
 async function load() {
-  try { [calendars, wrong] = [(await ask("calendar", { limit: 1000 })).calendars, null]; } catch (error) { wrong = error; }
+  const mine = turns.next();
+  try {
+    const found = await ask("calendar", { limit: 1000 });
+    if (turns.take(mine)) [calendars, wrong] = [found.calendars, null];
+  } catch (error) { if (turns.take(mine)) wrong = error; }
   redraw();
 }
 

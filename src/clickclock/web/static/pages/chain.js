@@ -3,30 +3,31 @@ import { html, nothing, svg } from "../vendor/lit-html/lit-html.js";
 import { counted, fault, jobLink, jobName, jobOf, time, waiting } from "../components/parts.js";
 import { to } from "../core/address.js";
 import { ask } from "../core/api.js";
-import { onChange } from "../core/live.js";
+import { reloadOn } from "../core/live.js";
 import { badge, toneOf } from "../core/states.js";
 import { ms } from "../core/time.js";
+import { Turns } from "../core/turns.js";
 
-const JOBS_MAX = 60, WIDTH = 240, HEIGHT = 76, GAP_X = 132, GAP_Y = 16, BELOW = 32, SETTLE_MS = 500;
+const JOBS_MAX = 60, WIDTH = 240, HEIGHT = 76, GAP_X = 132, GAP_Y = 16, BELOW = 32;
 const CONDITIONS = { finished: "however it ends", failed: "if it fails", anySucceeded: "if any succeeds" };
-let of = {}, jobs = null, links = [], isCut = false, wrong = null, redraw = () => {}, timer = 0;
+let of = {}, jobs = null, links = [], isCut = false, wrong = null, redraw = () => {};
+const turns = new Turns();
 
 export const title = () => `Chain of ${jobOf(of)}`;
 
 export function enter(draw, { application, job }) {
   [of, jobs, links, wrong, redraw] = [{ application, jobName: job }, null, [], null, draw];
+  turns.begin();
   load();
-  const off = onChange(({ change, missed }) => {
-    if (missed || (change?.type.startsWith("clickclock.trigger.") && jobs?.has(jobOf(change.data)))) { clearTimeout(timer); timer = setTimeout(load, SETTLE_MS); }
-  });
-  return () => { off(); clearTimeout(timer); };
+  return reloadOn(({ type, data }) => type.startsWith("clickclock.trigger.") && (!jobs || jobs.has(jobOf(data))), load);
 }
 
 /** From the job outwards, a step at a time, until nothing is new or the picture is full. */
 async function load() {
-  const known = new Map([[jobOf(of), { of, column: 0, last: null }]]), found = new Map();
+  const mine = turns.next(), known = new Map([[jobOf(of), { of, column: 0, last: null }]]), found = new Map();
   try {
-    for (let edge = [known.get(jobOf(of))]; edge.length && known.size < JOBS_MAX;) {
+    let edge = [known.get(jobOf(of))];
+    while (edge.length && known.size < JOBS_MAX) {
       const details = await Promise.all(edge.map((each) => ask("jobDetail", each.of).then(({ jobDetail }) => [each, jobDetail])));
       edge = [];
       for (const [each, detail] of details) {
@@ -40,14 +41,15 @@ async function load() {
           if (other.exists) edge.push(next);
         }
       }
-      isCut = edge.length > 0 && known.size >= JOBS_MAX;
     }
-    for (let again = true, turns = 0; again && turns < JOBS_MAX; turns++) {   // each runs to the right of all that it runs after
+    if (!turns.take(mine)) return;
+    isCut = edge.length > 0;
+    for (let again = true, rounds = 0; again && rounds < JOBS_MAX; rounds++) {   // each runs to the right of all that it runs after
       again = false;
       for (const { from, to: to_ } of found.values()) if (known.get(to_).column <= known.get(from).column) { known.get(to_).column = known.get(from).column + 1; again = true; }
     }
     [jobs, links, wrong] = [known, [...found.values()], null];
-  } catch (error) { wrong = error; }
+  } catch (error) { if (turns.take(mine)) wrong = error; }
   redraw();
 }
 

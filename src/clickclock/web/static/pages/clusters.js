@@ -5,22 +5,29 @@ import { filters } from "../core/address.js";
 import { ask } from "../core/api.js";
 import { glyph } from "../core/states.js";
 import { ms, now, span } from "../core/time.js";
+import { Turns } from "../core/turns.js";
 
 const EVERY_MS = 5000;
 let info = null, wrong = null, redraw = () => {};
+const turns = new Turns();
 
 export const title = () => "Clusters";
 
 export function enter(draw) {
   redraw = draw;
   info = null;
+  turns.begin();
   load();
   const beat = setInterval(() => document.hidden || load(), EVERY_MS);
   return () => clearInterval(beat);
 }
 
 async function load() {
-  try { [info, wrong] = [(await ask("cluster")).cluster, null]; } catch (error) { wrong = error; }
+  const mine = turns.next();
+  try {
+    const found = await ask("cluster");
+    if (turns.take(mine)) [info, wrong] = [found.cluster, null];
+  } catch (error) { if (turns.take(mine)) wrong = error; }
   redraw();
 }
 

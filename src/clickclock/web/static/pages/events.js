@@ -5,7 +5,7 @@ import { filterBar } from "../components/filter-bar.js";
 import { empty, fault, ignoredFilters, jobLink, number, time, waiting } from "../components/parts.js";
 import { filters, to } from "../core/address.js";
 import { ask } from "../core/api.js";
-import { onChange } from "../core/live.js";
+import { onChange, withChanges } from "../core/live.js";
 import { badge, STATES } from "../core/states.js";
 import { ms } from "../core/time.js";
 
@@ -25,21 +25,23 @@ export function enter(draw) {
   load();
   return onChange(({ change, missed }) => {
     if (missed) load();
-    if (!change || !["application", "jobName", "groupName"].every((name) => !chosen[name] || chosen[name] === change.data?.[name]) || !change.type.startsWith(PREFIX + (chosen.type ?? ""))) return;
+    if (!change || !fits(change)) return;
     fresh += 1;
     draw();
   });
 }
 
+const fits = ({ type, data }) => type.startsWith(PREFIX + (chosen.type ?? "")) && ["application", "jobName", "groupName"].every((name) => !chosen[name] || chosen[name] === data?.[name]);
+
 async function load(more = null) {
   const mine = ++asked;
   chosen = filters(NAMES);
   try {
-    const { ignored, ...query } = chosen, found = await ask("events", { ...query, follow: false, limit: PAGE, cursor: more });
+    const { ignored, ...query } = chosen, [found, heard] = await withChanges(ask("events", { ...query, follow: false, limit: PAGE, cursor: more }));
     if (mine !== asked) return;
     events = more ? [...events, ...found.events] : found.events;
     [cursor, wrong] = [found.nextCursor, null];
-    if (!more) fresh = 0;
+    if (!more) fresh = heard.filter((change) => fits(change) && !events.some((each) => each.id === change.id)).length;
   } catch (error) { if (mine === asked) wrong = error; }
   redraw();
 }

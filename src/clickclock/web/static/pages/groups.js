@@ -6,28 +6,30 @@ import { counted, empty, fault, ignoredFilters, number, waiting } from "../compo
 import { say } from "../components/toast.js";
 import { filters } from "../core/address.js";
 import { ask, change } from "../core/api.js";
-import { onChange } from "../core/live.js";
+import { reloadOn } from "../core/live.js";
 import { may } from "../core/permissions.js";
 import { glyph } from "../core/states.js";
+import { Turns } from "../core/turns.js";
 
-const SETTLE_MS = 500;
-let groups = null, wrong = null, redraw = () => {}, timer = 0;
+let groups = null, wrong = null, redraw = () => {};
+const turns = new Turns();
 
 export const title = () => "Groups";
 
 export function enter(draw) {
   redraw = draw;
   groups = null;
+  turns.begin();
   load();
-  const off = onChange(({ change: each, missed }) => {
-    if (!missed && !/\.(group|trigger)\./.test(each?.type ?? "")) return;
-    timer ||= setTimeout(() => { timer = 0; load(); }, SETTLE_MS);
-  });
-  return () => { off(); clearTimeout(timer); timer = 0; };
+  return reloadOn(({ type }) => /\.(group|trigger)\./.test(type), load);
 }
 
 async function load() {
-  try { [groups, wrong] = [(await ask("group", { limit: 1000 })).groups, null]; } catch (error) { wrong = error; }
+  const mine = turns.next();
+  try {
+    const found = await ask("group", { limit: 1000 });
+    if (turns.take(mine)) [groups, wrong] = [found.groups, null];
+  } catch (error) { if (turns.take(mine)) wrong = error; }
   redraw();
 }
 

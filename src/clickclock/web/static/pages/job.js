@@ -12,40 +12,39 @@ import { runsTable } from "../components/runs-table.js";
 import { roomFor, strip } from "../components/strip.js";
 import { choose, filters, to } from "../core/address.js";
 import { ask, change } from "../core/api.js";
-import { onChange } from "../core/live.js";
+import { reloadOn } from "../core/live.js";
 import { may } from "../core/permissions.js";
 import { go } from "../core/router.js";
 import { badge, glyph } from "../core/states.js";
 import { iso, ms, now, relative, span } from "../core/time.js";
+import { Turns } from "../core/turns.js";
 
-const DAY = 86_400_000, CELLS = 60, SETTLE_MS = 300, TIMES_SHOWN = 5;
+const DAY = 86_400_000, CELLS = 60, TIMES_SHOWN = 5;
 const NAMES = ["from", "to"];
-let of = {}, detail = null, versions = null, stat = null, strips = new Map(), wrong = null, told = null, room = 30, redraw = () => {}, timer = 0;
+let of = {}, detail = null, versions = null, stat = null, strips = new Map(), wrong = null, told = null, room = 30, redraw = () => {};
+const turns = new Turns();
 
 export const title = () => jobOf(of);
 
 export function enter(draw, { application, job }) {
   [of, detail, versions, stat, strips, wrong, told, redraw] = [{ application, jobName: job }, null, null, null, new Map(), null, null, draw];
+  turns.begin();
   load();
-  const off = onChange(({ change: each, missed }) => {
-    const isOurs = each?.data && each.data.application === of.application && each.data.jobName === of.jobName;
-    if (missed || isOurs) { clearTimeout(timer); timer = setTimeout(load, SETTLE_MS); }
-  });
+  const off = reloadOn(({ data }) => data?.application === of.application && data?.jobName === of.jobName, load);
   const beat = setInterval(() => document.hidden || draw(), 1000);
-  return () => { off(); clearInterval(beat); clearTimeout(timer); };
+  return () => { off(); clearInterval(beat); };
 }
 
 async function load() {
+  const mine = turns.next();
   try {
     const [found, figures, known] = await Promise.all([ask("jobDetail", of), ask("jobStat", { ...of, bucket: "hour", from: iso(now() - 7 * DAY) }), ask("jobVersions", { ...of, limit: 100 })]);
-    versions = known;
-    detail = found.jobDetail;
-    stat = figures.jobStat;
-    const ids = detail.schedules.map((each) => each.schedule.scheduleId).slice(0, 50);
+    const ids = found.jobDetail.schedules.map((each) => each.schedule.scheduleId).slice(0, 50);
     const times = ids.length ? (await ask("scheduleTimes", { scheduleId: ids.join(","), limit: CELLS })).schedules : [];
+    if (!turns.take(mine)) return;
+    [versions, detail, stat, wrong] = [known, found.jobDetail, figures.jobStat, null];
     strips = new Map(times.map((each) => [each.scheduleId, each.times]));
-    wrong = null;
-  } catch (error) { wrong = error; }
+  } catch (error) { if (turns.take(mine)) wrong = error; }
   redraw();
 }
 

@@ -8,7 +8,7 @@ import { counted, empty, fault, ignoredFilters, jobLink, jobOf, time, waiting } 
 import { filters, to } from "../core/address.js";
 import { ask } from "../core/api.js";
 import { may } from "../core/permissions.js";
-import { onChange } from "../core/live.js";
+import { onChange, reloadOn, withChanges } from "../core/live.js";
 import { badge, glyph, isBad, isOver, toneOf, why, wordOf } from "../core/states.js";
 import { currentZone, full, ms, now, relative, span } from "../core/time.js";
 
@@ -17,8 +17,8 @@ const FIELDS = [
   { name: "application", label: "Application", placeholder: "any" }, { name: "jobName", label: "Job", placeholder: "whole name" }, { name: "groupName", label: "Group", placeholder: "any" },
   { name: "enabled", label: "Enabled", options: [["", "any"], ["true", "enabled"], ["false", "disabled"]] },
 ];
-const PAGE = 50, RECENT = 12, SETTLE_MS = 400, LATE_MS = 5000;
-let chosen = {}, jobs = null, cursor = null, wrong = null, redraw = () => {}, asked = 0, timer = 0, loaded = 0;
+const PAGE = 50, RECENT = 12, LATE_MS = 5000;
+let chosen = {}, jobs = null, cursor = null, wrong = null, redraw = () => {}, asked = 0, loaded = 0;
 
 export const title = () => "Jobs";
 
@@ -26,36 +26,32 @@ export function enter(draw) {
   redraw = draw;
   jobs = null;
   load();
-  const off = onChange(({ change, missed }) => {
-    if (missed || change?.type.startsWith("clickclock.job.")) soon();
-    else if (change?.type.startsWith("clickclock.trigger.")) take(change.data);
-  });
+  const offs = [onChange(({ change }) => change && take(change)), reloadOn(({ type }) => type.startsWith("clickclock.job."), () => load())];
   const beat = setInterval(() => {
     if (document.hidden || !jobs) return;
     draw();
     if (jobs.length <= PAGE && jobs.some((each) => each.nextFireAt && ms(each.nextFireAt) < now() - LATE_MS) && now() - loaded > LATE_MS) load();
   }, 1000);
-  return () => { off(); clearInterval(beat); clearTimeout(timer); };
+  return () => { offs.forEach((off) => off()); clearInterval(beat); };
 }
-
-function soon() { clearTimeout(timer); timer = setTimeout(load, SETTLE_MS); }
 
 async function load(more = null) {
   const mine = ++asked;
   chosen = filters(NAMES);
   try {
-    const { ignored, ...query } = chosen, answer = await ask("jobState", { ...query, limit: PAGE, recent: RECENT, cursor: more });
+    const { ignored, ...query } = chosen, [answer, heard] = await withChanges(ask("jobState", { ...query, limit: PAGE, recent: RECENT, cursor: more }));
     if (mine !== asked) return;
     jobs = more ? [...jobs, ...answer.jobStates] : answer.jobStates;
     cursor = answer.nextCursor;
     loaded = now();
     wrong = null;
+    heard.forEach(take);
   } catch (error) { if (mine === asked) wrong = error; }
   redraw();
 }
 
-function take(data) {
-  const job = jobs?.find((each) => jobOf(each) === jobOf(data));
+function take({ type, data }) {
+  const job = type.startsWith("clickclock.trigger.") && jobs?.find((each) => jobOf(each) === jobOf(data));
   if (!job) return;
   const rest = job.recent.filter((each) => each.triggerId !== data.triggerId), before = job.recent.find((each) => each.triggerId === data.triggerId);
   job.recent = [{ ...before, ...data }, ...rest].sort((a, b) => (a.triggerId < b.triggerId ? 1 : -1)).slice(0, RECENT);

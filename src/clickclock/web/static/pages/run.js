@@ -11,8 +11,10 @@ import { ask } from "../core/api.js";
 import { onChange } from "../core/live.js";
 import { badge, glyph, isOver, why, wordOf } from "../core/states.js";
 import { ms, now, span } from "../core/time.js";
+import { Turns } from "../core/turns.js";
 
 let id = "", trigger = null, wrong = null, log = null, attempt = null, job = null, redraw = () => {};
+const turns = new Turns();
 
 export const title = () => (trigger ? `${jobOf(trigger)}, ${wordOf(trigger.state)}` : "Run");
 
@@ -20,6 +22,7 @@ export function enter(draw, { triggerId }) {
   [id, trigger, wrong, job, redraw] = [triggerId, null, null, null, draw];
   attempt = Number(filters(["attempt", "q"]).attempt) || null;
   log = null;
+  turns.begin();
   load();
   const off = onChange(({ change, missed }) => { if (missed || change?.data?.triggerId === id) load(); });
   const beat = setInterval(() => trigger && !isOver(trigger.state) && draw(), 1000);
@@ -28,14 +31,18 @@ export function enter(draw, { triggerId }) {
 }
 
 async function load() {
+  const mine = turns.next();
   try {
     const answer = await ask("jobTrigger", { triggerId: id });
+    if (!turns.take(mine)) return;
     wrong = null;
     [trigger] = answer.triggers;
     if (!trigger) wrong = { message: "There is no such run, or it is kept no longer." };
     else if (!log && trigger.attempt > 0 && trigger.state !== "starting") read();
-    if (trigger && !job) job = (await ask("job", { application: trigger.application, jobName: trigger.jobName })).jobs[0] ?? null;
-  } catch (error) { wrong = error; }
+    const known = trigger && !job ? await ask("job", { application: trigger.application, jobName: trigger.jobName }) : null;
+    if (!turns.take(mine)) return;
+    if (known) [job = null] = known.jobs;
+  } catch (error) { if (turns.take(mine)) wrong = error; }
   redraw();
 }
 

@@ -6,7 +6,7 @@ import { counted, empty, fault, ignoredFilters, number, waiting } from "../compo
 import { kindWord, runsTable } from "../components/runs-table.js";
 import { choose, filters } from "../core/address.js";
 import { ask } from "../core/api.js";
-import { onChange } from "../core/live.js";
+import { onChange, withChanges } from "../core/live.js";
 import { may } from "../core/permissions.js";
 import { STATES } from "../core/states.js";
 import { now } from "../core/time.js";
@@ -39,12 +39,13 @@ async function load(more = null) {
   isBusy = true;
   redraw();
   try {
-    const answer = await ask("jobTrigger", { ...query(), limit: PAGE, cursor: more });
+    const [answer, heard] = await withChanges(ask("jobTrigger", { ...query(), limit: PAGE, cursor: more }));
     if (mine !== asked) return;
     rows = more ? [...rows, ...answer.triggers] : answer.triggers;
     cursor = answer.nextCursor;
     if (!more) fresh = new Set();
     wrong = null;
+    heard.forEach(take);
   } catch (error) { if (mine === asked) wrong = error; }
   isBusy = false;
   redraw();

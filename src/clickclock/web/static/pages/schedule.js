@@ -11,38 +11,43 @@ import { roomFor, strip } from "../components/strip.js";
 import { say } from "../components/toast.js";
 import { filters, to } from "../core/address.js";
 import { ask, change } from "../core/api.js";
-import { onChange } from "../core/live.js";
+import { reloadOn } from "../core/live.js";
 import { lacks, may } from "../core/permissions.js";
 import { go } from "../core/router.js";
 import { glyph, SKIPS } from "../core/states.js";
 import { currentZone, iso, ms, now, relative } from "../core/time.js";
+import { Turns } from "../core/turns.js";
 
 const SETTLE_MS = 250, CELLS = 60, COMING = 10, CHANGES = 2, TIMES_MAX = 1000;
 const PREVIEWED = ["kind", "expression", "timeZone", "startAt", "endAt", "calendarName", "dstGapPolicy", "dstFoldPolicy"];
 let id = null, of = {}, base = null, etag = null, draft = {}, times = [], preview = null, days = [], wrong = null, refused = null, theirs = null, told = null, room = 40, redraw = () => {}, timer = 0, asked = 0;
+const turns = new Turns();
 
 export const title = () => (base ? `Schedule of ${jobOf(base)}` : "New schedule");
 
 export function enter(draw, { scheduleId }) {
   [id, base, draft, times, preview, days, wrong, refused, theirs, told, redraw] = [scheduleId ?? null, null, { ...BLANK, timeZone: currentZone() }, [], null, [], null, null, null, null, draw];
+  turns.begin();
   of = filters(["application", "jobName", "expression"]);
   if (of.expression) draft.expression = of.expression;
-  if (id) load(true); else look();
-  const off = onChange(({ change: each, missed }) => { if (id && (missed || each?.data?.scheduleId === id)) load(false); });
+  if (id) load(); else look();
+  const off = id ? reloadOn(({ data }) => data?.scheduleId === id, load) : () => {};
   return () => { off(); clearTimeout(timer); };
 }
 
-async function load(isFirst) {
+async function load() {
+  const mine = turns.next();
   try {
     const [found, cells] = await Promise.all([ask("schedules", { scheduleId: id }), ask("scheduleTimes", { scheduleId: id, limit: CELLS })]);
+    if (!turns.take(mine)) return;
     const [schedule] = found.schedules;
     if (!schedule) throw new Error("There is no such schedule. It may have been deleted.");
     const isTouched = base && Object.keys(changesOf(draft, base)).length;
     times = cells.schedules[0].times.map((each) => ({ ...each, scheduleId: id })).reverse();
     if (!isTouched) { [base, etag] = [schedule, found.etag]; draft = draftOf(schedule); } else if (schedule.version === base.version) base = schedule;
     wrong = null;
-    if (isFirst) look();
-  } catch (error) { wrong = error; }
+    if (!preview) look();
+  } catch (error) { if (turns.take(mine)) wrong = error; }
   redraw();
 }
 
@@ -129,7 +134,7 @@ function form() {
 
 const head = () => html`<div class="page-head"><h1>${base ? html`Schedule of ${jobLink(base)}` : of.jobName ? html`New schedule of ${jobLink(of)}` : "New schedule"}</h1>
   ${base?.paused ? html`<span class="badge cancelled">${glyph("cancelled")}paused: ${base.pauseReason ?? "nobody said why"}</span>` : nothing}
-  ${base ? offer([{ word: base.paused ? "Resume" : "Pause …", needs: "schedule.pause", act: () => pauseSchedule(base, () => load(false)) }, { word: "Delete …", needs: "schedule.write", act: drop, tone: "danger" }], base.application) : nothing}</div>
+  ${base ? offer([{ word: base.paused ? "Resume" : "Pause …", needs: "schedule.pause", act: () => pauseSchedule(base, () => load()) }, { word: "Delete …", needs: "schedule.write", act: drop, tone: "danger" }], base.application) : nothing}</div>
   ${base?.managedBy ? html`<p class="banner">It comes from the files ${base.managedBy}. An edit here is undone by the next apply.</p>` : nothing}`;
 
 export function view() {
