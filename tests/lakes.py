@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from clickclock.app.exporting import exporter_of, folder_of
+from clickclock.app.exporting import conversions_of, exporter_of, folder_of
 from clickclock.app.lake import docket_of
 from clickclock.app.postbacks import partners_of
 from clickclock.attribution.api.query_context import Desk
@@ -176,6 +176,7 @@ def small_desk(config: Config) -> Desk:
         config.journal_dir,
         exporter,
         config.upload_model,
+        conversions_of(config),
         partners_of(config),
         folder_of(config),
         SystemClock(),

@@ -17,7 +17,7 @@ from clickclock.foundation.clock import SystemClock
 
 TOKEN: Final = "meta-token-1"
 DEVELOPER, SECRET, REFRESH, ACCESS = "developer-1", "client-secret-1", "refresh-1", "access-1"
-DATASET, ACCOUNT, ACTION = "77", "1234567890", "9"
+DATASET, ACCOUNT, ACTION, LEADS = "77", "1234567890", "9", "10"
 
 
 @dataclass
@@ -118,7 +118,7 @@ class Networks:
         return 200, answer, {}
 
     def _fault(self, each: dict[str, Any], *, adjusts: bool) -> str | None:
-        if each["conversionAction"] != f"customers/{ACCOUNT}/conversionActions/{ACTION}":
+        if each["conversionAction"] not in {f"customers/{ACCOUNT}/conversionActions/{id_}" for id_ in (ACTION, LEADS)}:
             return "INVALID_CONVERSION_ACTION"
         if adjusts:
             return None if each["orderId"] in self.google else "CONVERSION_NOT_FOUND"

@@ -18,12 +18,13 @@ from clickclock.attribution.files.outbox import Outbox
 from clickclock.attribution.lake import UPLOADS, Lake, Ledger
 from clickclock.attribution.uploads.export import Exported, Wanted
 from clickclock.attribution.uploads.meta_upload import Change, How
-from clickclock.attribution.uploads.upload import Fate, Kind, Network
+from clickclock.attribution.uploads.upload import Fate, Kind, Network, conversion
 from clickclock.foundation.advance import heard
 from clickclock.foundation.clock import ManualClock
 from clickclock.foundation.errors import Conflict, Invalid
 from tests.published import DAY, NOW, Order, add_clicks, publish
 
+KINDS = (None, "purchase", "lead", "sign_up")
 BERLIN = Policies(by_client={"shop-1": Policy(time_zone="Europe/Berlin")})
 
 
@@ -89,11 +90,10 @@ async def test_a_conversion_is_written_for_google_in_the_accounts_zone(world: Wo
 
 
 async def test_networks_are_told_of_purchases_alone(world: World) -> None:
-    kinds = (None, "purchase", "lead", "sign_up")
     bought = [
         Order(f"{network}-{kind}", 990, days=2, channel=network, kind=kind)
         for network in ("google", "meta")
-        for kind in kinds
+        for kind in KINDS
     ]
     await world.credit(*bought)
     world.export()
@@ -103,6 +103,51 @@ async def test_networks_are_told_of_purchases_alone(world: World) -> None:
         "meta-None",
         "meta-purchase",
     ]
+
+
+LEADS = (conversion(Network.GOOGLE, "Lead from ads", "lead"), conversion(Network.META, "Lead", "lead"))
+
+
+async def test_other_kinds_of_orders_are_conversions_of_their_own(world: World) -> None:
+    networks = ("google", "meta")
+    orders = [Order(f"{each}-{kind}", 990, days=2, channel=each, kind=kind) for each in networks for kind in KINDS]
+    await world.credit(*orders)
+    exported = world.export(others=LEADS)
+    assert [(file.recipient, file.network, len(file.uploads)) for file in exported.files] == [
+        ("google", "google", 2),
+        ("meta", "meta", 2),
+        ("google.lead", "google", 1),
+        ("meta.lead", "meta", 1),
+    ]
+    assert [(row[1], row[5]) for row in world.cells("-conversions.csv")] == [
+        ("Order", "google-None"),
+        ("Order", "google-purchase"),
+        ("Lead from ads", "google-lead"),
+    ]
+    assert [(each["event_name"], each["event_id"]) for each in world.events()] == [
+        ("Purchase", "meta-None"),
+        ("Purchase", "meta-purchase"),
+        ("Lead", "meta-lead"),
+    ]
+    assert world.export(others=LEADS).files == []
+    assert sorted(ExportFiles(world.exports).names("shop-1")) == world.files()
+    assert {each.network for each in ExportFiles(world.exports).written()} == {"google", "meta"}
+
+
+async def test_a_lead_that_becomes_a_purchase_is_taken_back_as_a_lead(world: World) -> None:
+    lead = Order("A-1", 990, days=2, kind="lead")
+    await world.credit(lead)
+    world.export(others=LEADS)
+    publish(world.lake, [Order("A-1", 990, days=2)])
+    world.clock.advance(60)
+    world.export(others=LEADS)
+    assert [(row["network"], row["kind"]) for row in world.uploads()] == [
+        ("google.lead", "conversion"),
+        ("google", "conversion"),
+        ("google.lead", "retract"),
+    ]
+    (adjusted,) = world.cells("-adjustments.csv")
+    assert (adjusted[0], adjusted[1], adjusted[3]) == ("A-1", "Lead from ads", "RETRACT")
 
 
 async def test_what_a_view_earned_has_no_click_id_and_stops_nothing(world: World) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -120,6 +121,18 @@ def test_files_are_sent_once_and_say_what_they_said(exports: Path, double: Netwo
     assert send(config) == []
     assert waiting(config) == []
     assert len(double.requests) == asked
+
+
+def test_leads_are_sent_as_conversions_of_their_own(exports: Path, double: Networks) -> None:
+    google_file(exports, 1, [row("A-1"), row("A-2").replace(",Order,", ",Lead,")])
+    leads = meta_file(exports, 1, ["A-2"])
+    (exports / leads).rename(exports / leads.replace("meta-", "meta.lead-"))
+    given = {"data_dir": exports.parent, "conversion": [{"kind": "lead", "google_name": "Lead", "meta_event": "Lead"}]}
+    ids = {"conversion_action_ids": {"Lead": doubles.LEADS}}
+    config = Config.model_validate(given | {"send": tables(exports, double, google=ids)})
+    assert [(each.network, each.taken) for each in send(config)] == [("google", 2), ("meta", 1)]
+    actions = {name: told["conversionAction"].rpartition("/")[2] for name, told in double.google.items()}
+    assert (actions, set(double.meta)) == ({"A-1": doubles.ACTION, "A-2": doubles.LEADS}, {"A-2"})
 
 
 def test_no_secret_is_in_an_address_or_in_the_log_of_what_was_sent(exports: Path, double: Networks) -> None:
@@ -329,3 +342,33 @@ def test_a_table_that_says_too_little_is_refused(table: dict[str, Any], said: st
     twice = {"meta": {"dataset_id": "7", "token_file": "t"}}
     with pytest.raises(ValueError, match="two tables send all clients to meta"):
         Config.model_validate({"send": [twice, twice]})
+
+
+LEAD = {"kind": "lead", "meta_event": "Lead"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"conversion": [{"kind": "lead"}]}, "give meta_event, google_name or both"),
+        ({"conversion": [{**LEAD, "kind": "purchase"}]}, "purchases are exported without a table"),
+        ({"conversion": [{**LEAD, "kind": "Sign up"}]}, "conversion.0.kind"),
+        ({"conversion": [LEAD, LEAD]}, "two tables are about the kind lead; leave one"),
+        ({"conversion": [{**LEAD, "meta_event": " Lead"}]}, "' Lead' has spaces around it"),
+        (
+            {"conversion": [{"kind": "lead", "google_name": "Order"}]},
+            "Order is the google_conversion_name of purchases",
+        ),
+        ({"conversion": [{"kind": "lead", "google_name": "L"}], "send": True}, "lacks the number of L; add it"),
+        ({"send": True, "ids": {"Laed": "7"}}, "no [[conversion]] table has the google_name Laed"),
+        ({"send": True, "ids": {"Lead": "seven"}}, "conversion_action_ids"),
+    ],
+)
+def test_a_conversion_that_is_half_configured_is_refused(
+    exports: Path, double: Networks, settings: dict[str, Any], said: str
+) -> None:
+    ids = {"conversion_action_ids": settings.pop("ids", {})}
+    if settings.get("send"):
+        settings["send"] = tables(exports, double, google=ids)
+    with pytest.raises(ValueError, match=re.escape(said)):
+        Config.model_validate(settings)

@@ -22,6 +22,7 @@ from clickclock.attribution.journal import Journal
 from clickclock.attribution.lake import Lake, give_receipt
 from clickclock.attribution.registering.sighting import sight
 from clickclock.attribution.uploads.export import Wanted
+from clickclock.attribution.uploads.upload import Network, conversion
 from clickclock.foundation.clock import ManualClock
 from clickclock.foundation.config import Config
 from clickclock.foundation.errors import Invalid, Malformed
@@ -180,7 +181,14 @@ def test_uploads_are_files_and_say_what_is_held_and_why(desk: Desk, config: Conf
         {"EUR": "10.00"},
     )
     assert file["bytes"] == (config.data_dir / "exports" / file["file"]).stat().st_size
+    assert file["orderKind"] == "purchase"
     assert told["next"]["networks"][0]["fates"] == {"told": 1}
+    leads = dataclasses.replace(later, conversions=(conversion(Network.META, "Lead", "lead"),))
+    assert [(each["network"], each["orderKind"]) for each in _told(leads, "uploads")["next"]["networks"]] == [
+        ("google", "purchase"),
+        ("meta", "purchase"),
+        ("meta", "lead"),
+    ]
     assert _told(later, "uploads", clientId="other")["files"] == []
 
 

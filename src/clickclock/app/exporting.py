@@ -19,7 +19,7 @@ from clickclock.attribution.agents.exporter import Exporter
 from clickclock.attribution.files.outbox import Outbox
 from clickclock.attribution.lake import Lake
 from clickclock.attribution.uploads.export import Exported, Wanted
-from clickclock.attribution.uploads.upload import Network
+from clickclock.attribution.uploads.upload import Conversion, Network, conversion
 from clickclock.foundation.clock import SystemClock
 from clickclock.foundation.config import Config
 from clickclock.scheduler.access.audit import Resource
@@ -39,7 +39,13 @@ def export(
     make_data_dir(config.data_dir)
     chosen = tuple(map(Network, networks)) or tuple(Network)
     clients = None if client_id is None else (client_id,)
-    wanted = Wanted(model or config.upload_model, chosen, clients, conversion_name or config.google_conversion_name)
+    wanted = Wanted(
+        model or config.upload_model,
+        chosen,
+        clients,
+        conversion_name or config.google_conversion_name,
+        others=conversions_of(config),
+    )
     record(config, "attribution export", Resource.EXPORT, "/".join(filter(None, ("conversions", client_id))))
     with among_others(config, is_private=output is None), docket_of(config).explaining():
         return exporter_of(config, lake, output).step(wanted)
@@ -48,6 +54,16 @@ def export(
 def exporter_of(config: Config, lake: Lake, output: Path | None = None) -> Exporter:
     """What exports from a lake, into this folder or the configuration's."""
     return Exporter(lake, policies_of(config), SystemClock(), Outbox(output or folder_of(config)))
+
+
+def conversions_of(config: Config) -> tuple[Conversion, ...]:
+    """Every conversion of the configuration."""
+    return tuple(
+        conversion(network, called, table.kind)
+        for table in config.conversion
+        for network, called in ((Network.GOOGLE, table.google_name), (Network.META, table.meta_event))
+        if called is not None
+    )
 
 
 def folder_of(config: Config) -> Path:

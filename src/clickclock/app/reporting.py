@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from clickclock.app.exporting import exporter_of, folder_of
+from clickclock.app.exporting import conversions_of, exporter_of, folder_of
 from clickclock.app.lake import docket_of, found_lake, lake_of
 from clickclock.app.models import known_models
 from clickclock.app.postbacks import partners_of
@@ -59,6 +59,7 @@ def desk_of(config: Config) -> Desk:
         config.journal_dir,
         exporter_of(config, lake),
         config.upload_model,
+        conversions_of(config),
         partners_of(config),
         folder_of(config),
         SystemClock(),

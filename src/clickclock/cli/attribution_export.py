@@ -109,7 +109,7 @@ def _told(exported: "Exported", folder: Path) -> dict[str, Any]:
         "files": [
             {
                 "file": str(folder / file.name),
-                "network": str(file.network),
+                **_of(file.recipient),
                 "clientId": file.client_id,
                 **dict.fromkeys(KINDS, 0),
                 **{str(kind): count for kind, count in file.kinds.items()},
@@ -118,17 +118,27 @@ def _told(exported: "Exported", folder: Path) -> dict[str, Any]:
         ],
         "finished": [str(folder / name) for name in exported.finished],
         "notTold": [
-            {"network": str(network), "why": str(fate), "credits": count}
-            for network, fates in exported.fates.items()
+            {**_of(name), "why": str(fate), "credits": count}
+            for name, fates in exported.fates.items()
             for fate, count in sorted(fates.items())
             if count
         ],
         "changed": [
-            {"network": str(network), "field": change.field, "how": str(change.how), "conversions": count}
-            for network, changes in exported.changes.items()
+            {**_of(name), "field": change.field, "how": str(change.how), "conversions": count}
+            for name, changes in exported.changes.items()
             for change, count in sorted(changes.items())
         ],
     }
+
+
+def _of(name: str) -> dict[str, str]:
+    from clickclock.attribution.uploads.upload import kind_of, network_of  # noqa: PLC0415 (loaded when it is used)
+
+    return {"network": network_of(name), "orderKind": kind_of(name)}
+
+
+def _recipient(each: dict[str, str]) -> str:
+    return each["network"] if each["orderKind"] == "purchase" else f"{each['network']}, {each['orderKind']}"
 
 
 def _show(answer: dict[str, Any]) -> None:
@@ -143,7 +153,7 @@ def _show(answer: dict[str, Any]) -> None:
         click.echo("There is nothing new for the networks.")
     for each in answer["notTold"]:
         if each["why"] in SAYS:
-            click.echo(f"{each['network']}: {each['credits']:,} {SAYS[each['why']]}.")
+            click.echo(f"{_recipient(each)}: {each['credits']:,} {SAYS[each['why']]}.")
     for each in answer["changed"]:
         says = CHANGED[each["how"]].format(field=each["field"])
-        click.echo(f"{each['network']}: {counted(each['conversions'], 'conversion')} {says}.")
+        click.echo(f"{_recipient(each)}: {counted(each['conversions'], 'conversion')} {says}.")

@@ -10,12 +10,12 @@ import re
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field, SecretStr, field_validator
+from pydantic import Field, SecretStr, ValidationInfo, field_validator
 
 from clickclock.foundation.account_config import PolicyConfig
 from clickclock.foundation.postback_config import Postbacks
 from clickclock.foundation.record import Settings
-from clickclock.foundation.send_config import Sendings
+from clickclock.foundation.send_config import Conversions, Sendings, check_names
 
 LAKE_SCHEMES = ("s3", "s3a", "gs", "az", "azure", "adl", "abfs", "abfss", "file")
 """What delta-rs knows by these names."""
@@ -57,6 +57,7 @@ class AttributionSettings(Settings):
     )
     upload_model: str = Field("last", description="The model whose credit is uploaded to ad networks.")
     google_conversion_name: str = Field("Order", description="What the conversion action is called in Google Ads.")
+    conversion: Conversions = Field((), description="Kinds of orders, beside purchases, that networks get.")
     send: Sendings = Field((), description="Where conversions are sent; without it, files are all there is.")
     postback: Postbacks = Field((), description="Partners that are called for orders that their clicks earned.")
     click_retention_days: int | None = Field(
@@ -68,6 +69,20 @@ class AttributionSettings(Settings):
         le=DAYS_MAX,
         description="Days after which orders and their credits are deleted; never if not given.",
     )
+
+    @field_validator("conversion")
+    @classmethod
+    def _is_not_called_as_purchases_are(cls, conversion: Conversions, info: ValidationInfo) -> Conversions:
+        name = info.data.get("google_conversion_name")
+        if any(each.google_name == name for each in conversion):
+            raise ValueError(f"{name} is the google_conversion_name of purchases; give another google_name")
+        return conversion
+
+    @field_validator("send")
+    @classmethod
+    def _names_each_conversion(cls, send: Sendings, info: ValidationInfo) -> Sendings:
+        check_names(send, info.data.get("conversion", ()))
+        return send
 
     @field_validator("lake_url")
     @classmethod

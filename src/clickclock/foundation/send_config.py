@@ -1,7 +1,8 @@
-"""Where conversions are sent: the settings of an account at an ad network.
+"""What ad networks are sent, and where: kinds of conversions, and the settings of an account at a network.
 
 Never reads a file: secrets are named here, and read where they are used.
-Invariant: each `[[send]]` table names one network or both; of two tables for one client and network, neither is taken.
+Invariants: each `[[send]]` table names one network or both; of two tables for one client and network, neither is taken;
+so with two `[[conversion]]` tables of one kind.
 
 >>> SendConfig(meta={"dataset_id": "7", "token_file": "meta-token"}).networks
 ('meta',)
@@ -10,11 +11,13 @@ Invariant: each `[[send]]` table names one network or both; of two tables for on
 from pathlib import Path
 from typing import Annotated, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
 
 from clickclock.foundation.record import Settings
 
 _DIGITS = r"^[0-9]{1,20}$"
+_NAME_CHARACTERS_MAX = 100
+PURCHASE = "purchase"
 
 
 def _without_dashes(value: object) -> object:
@@ -43,6 +46,9 @@ class GoogleConfig(Settings):
     customer_id: CustomerId = Field(description="The Google Ads account, ten digits.")
     login_customer_id: CustomerId | None = Field(None, description="The manager account through which it is reached.")
     conversion_action_id: str = Field(pattern=_DIGITS, description="The conversion action, by its number.")
+    conversion_action_ids: dict[str, Annotated[str, Field(pattern=_DIGITS)]] = Field(
+        {}, description="Other conversion actions: the number of each `google_name` of a `[[conversion]]` table."
+    )
     developer_token_file: Path = Field(description="File with the developer token.")
     oauth_client_id: str = Field(min_length=1, description="The OAuth client.")
     oauth_client_secret_file: Path = Field(description="File with the OAuth client's secret.")
@@ -50,6 +56,38 @@ class GoogleConfig(Settings):
     api_version: str = Field(pattern=r"^v[0-9]+$", description="Version of the Google Ads API, such as `v24`.")
     api_url: str = Field("https://googleads.googleapis.com", description="Where the API is.")
     token_url: str = Field("https://oauth2.googleapis.com/token", description="Where access tokens are given out.")
+
+
+class ConversionConfig(Settings):
+    """What networks call the orders of one kind, beside purchases: a `[[conversion]]` table of the file."""
+
+    kind: str = Field(pattern="^[a-z0-9_]{1,32}$", description="The kind of orders, such as `lead`.")
+    meta_event: str | None = Field(
+        None, min_length=1, max_length=_NAME_CHARACTERS_MAX, description="Meta's name of the event, such as `Lead`."
+    )
+    google_name: str | None = Field(
+        None, min_length=1, max_length=_NAME_CHARACTERS_MAX, description="The conversion action's name in Google Ads."
+    )
+
+    @field_validator("kind")
+    @classmethod
+    def _is_no_purchase(cls, kind: str) -> str:
+        if kind == PURCHASE:
+            raise ValueError("purchases are exported without a table; google_conversion_name is their name")
+        return kind
+
+    @field_validator("meta_event", "google_name")
+    @classmethod
+    def _is_a_line(cls, name: str | None) -> str | None:
+        if name is not None and (name != name.strip() or not name.isprintable()):
+            raise ValueError(f"{name!r} has spaces around it, or characters that cannot be printed")
+        return name
+
+    @model_validator(mode="after")
+    def _names_a_network(self) -> Self:
+        if self.meta_event is None and self.google_name is None:
+            raise ValueError("give meta_event, google_name or both")
+        return self
 
 
 class SendConfig(Settings):
@@ -84,4 +122,23 @@ def _are_not_two(tables: tuple[SendConfig, ...]) -> tuple[SendConfig, ...]:
     return tables
 
 
+def _are_of_different_kinds(tables: tuple[ConversionConfig, ...]) -> tuple[ConversionConfig, ...]:
+    kinds = [table.kind for table in tables]
+    if twice := sorted({kind for kind in kinds if kinds.count(kind) > 1}):
+        raise ValueError(f"two tables are about the kind {', '.join(twice)}; leave one")
+    return tables
+
+
+def check_names(sendings: tuple[SendConfig, ...], conversions: tuple[ConversionConfig, ...]) -> None:
+    """Raises `ValueError` where a Google account lacks a conversion's number, or has one of an unknown conversion."""
+    names = {each.google_name for each in conversions if each.google_name is not None}
+    for table in sendings:
+        ids = set() if table.google is None else table.google.conversion_action_ids.keys()
+        if table.google is not None and (lacking := sorted(names - ids)):
+            raise ValueError(f"conversion_action_ids lacks the number of {', '.join(lacking)}; add it to [send.google]")
+        if unknown := sorted(ids - names):
+            raise ValueError(f"no [[conversion]] table has the google_name {', '.join(unknown)}; add or correct it")
+
+
+Conversions = Annotated[tuple[ConversionConfig, ...], AfterValidator(_are_of_different_kinds)]
 Sendings = Annotated[tuple[SendConfig, ...], AfterValidator(_are_not_two)]

@@ -41,7 +41,7 @@ from clickclock.attribution.uploads.google_upload import ROWS_MAX as GOOGLE_MAX
 from clickclock.attribution.uploads.meta_upload import EVENTS_MAX as META_MAX
 from clickclock.attribution.uploads.meta_upload import Change, fitting
 from clickclock.attribution.uploads.postback import POSTBACKS_MAX, Partner, click_values, postbacks
-from clickclock.attribution.uploads.upload import Credited, Fate, Kind, Memory, Network, Recipient, Upload
+from clickclock.attribution.uploads.upload import Conversion, Credited, Fate, Kind, Memory, Network, Recipient, Upload
 from clickclock.attribution.uploads.upload_form import is_click_id, is_order_id
 from clickclock.foundation.advance import tell
 from clickclock.foundation.clock import Clock
@@ -155,8 +155,8 @@ class Exporter:
                 made = upload.plan(of_client, known, orders.get(client_id, ()), to.rules, export.now_ms)
                 if isinstance(to, Partner):
                     yield from self._calls(export, to, client_id, made, known)
-                else:
-                    yield from self._files(export, Network(name), client_id, made, known, exported.changes[name])
+                elif isinstance(to, Conversion):
+                    yield from self._files(export, to, client_id, made, known, exported.changes[name])
                 exported.fates[name].update(made.fates)
 
     def _told(self, name: str, clients: Sequence[str] | None) -> list[Upload]:
@@ -221,22 +221,24 @@ class Exporter:
     def _files(
         self,
         export: "_Export",
-        network: Network,
+        to: Conversion,
         client_id: str,
         made: upload.Plan,
         memory: Memory,
         changes: Counter[Change],
     ) -> Iterator[tuple[File, bytes]]:
-        """The files of one network and client, hidden ones to be, each with its content."""
+        """The files of one conversion and client, hidden ones to be, each with its content."""
+        network = to.network
         found = dict(self._clicks(_CLICK_COLUMNS[network], made.conversions))
-        files = partial(export.files, network, client_id)
+        files = partial(export.files, to.name, client_id)
         if network is Network.META:
             fits = {click_id: fitting(meta_upload.click_of(row), export.now_ms) for click_id, row in found.items()}
             clicks = {click_id: click for click_id, (click, _) in fits.items() if click is not None}
             conversions = _fitting(made, memory, found, clicks, Fate.NOBODY, partial(is_order_id, network))
             for each in conversions:
                 changes.update(fits[each.click_id][1])
-            yield from files("events.json", conversions, META_MAX, lambda part: meta_upload.events(part, clicks))
+            write = partial(meta_upload.events, clicks=clicks, called=to.called)
+            yield from files("events.json", conversions, META_MAX, write)
             return
         has_id = {click_id: row for click_id, row in found.items() if google_upload.ids_of(row)}
         ids = {click_id: google_upload.id_of(row) for click_id, row in has_id.items()}
@@ -248,7 +250,7 @@ class Exporter:
         }
         is_name = partial(is_order_id, network)
         conversions = _fitting(made, memory, has_id, gclids | braids, Fate.BAD_CLICK_ID, is_name)
-        google = google_upload.Account(export.wanted.conversion_name, self._policies.find(client_id).zone)
+        google = google_upload.Account(to.called, self._policies.find(client_id).zone)
         yield from files(
             "conversions.csv", conversions, GOOGLE_MAX, lambda part: google.conversions(part, gclids, braids)
         )
@@ -348,7 +350,7 @@ def _fitting(
 def _rows(file: File, exported_ms: int) -> Iterator[dict[str, Any]]:
     for each in file.uploads:
         yield {
-            "network": str(file.network),
+            "network": file.recipient,
             "client_id": each.client_id,
             "order_id": each.order_id,
             "click_id": each.click_id,

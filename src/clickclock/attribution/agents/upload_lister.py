@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from clickclock.attribution.lake import UPLOADS, Lake, of_clients
 from clickclock.attribution.orders.money import to_text
 from clickclock.attribution.reporting.uploads import Files
+from clickclock.attribution.uploads.upload import kind_of, network_of
 from clickclock.foundation.record import rfc3339
 
 DAYS: Final = 180
@@ -51,7 +52,8 @@ class UploadLister:
         schema = pa.schema([UPLOADS.whole.field(name) for name in [*keys, "value_minor"]])
         batches = [*self._lake.scan(UPLOADS.name, where, schema.names)]
         rows = pa.Table.from_batches([batch.select(schema.names) for batch in batches], schema)
-        mine = rows.filter(pc.field("network").isin([str(each) for each in asked.networks]))
+        network = pc.replace_substring_regex(rows["network"], r"\..*", "")
+        mine = rows.filter(pc.is_in(network, pa.array(map(str, asked.networks))))
         summed = mine.group_by(keys).aggregate([("value_minor", "sum"), ("kind", "count")])
         names = {"value_minor_sum": "value_minor", "kind_count": "rows"}
         told: list[dict[str, Any]] = summed.rename_columns(
@@ -63,7 +65,8 @@ class UploadLister:
 def _file(row: Mapping[str, Any], size: int | None) -> dict[str, Any]:
     return {
         "file": row["file"],
-        "network": row["network"],
+        "network": network_of(row["network"]),
+        "orderKind": kind_of(row["network"]),
         "clientId": row["client_id"],
         "exportedAt": rfc3339(row["exported_at"]),
         "bytes": size,

@@ -19,6 +19,7 @@ from clickclock.attribution.files.docket import Docket
 from clickclock.attribution.lake import Lake
 from clickclock.attribution.models import Factory
 from clickclock.attribution.uploads.postback import Partner
+from clickclock.attribution.uploads.upload import Conversion
 from clickclock.foundation.clock import Clock
 
 
@@ -35,6 +36,8 @@ class Desk:
     exporter: Exporter
     upload_model: str
     """The model whose credit is sent to ad networks."""
+    conversions: tuple[Conversion, ...]
+    """Conversions, beside purchases, that networks get."""
     partners: tuple[Partner, ...]
     exports: Path
     """The folder of files for ad networks and partners."""

@@ -28,11 +28,14 @@ def traffic_schemas() -> Mapping[str, Schema]:
             "What the next export would tell the networks.",
             version=field(["integer", "null"], "The result version; null while there is none."),
             model=field("string", "Whose credit it tells."),
-            networks=array("#/components/schemas/UploadsOfNetwork", "Each network that was asked about."),
+            networks=array(
+                "#/components/schemas/UploadsOfNetwork", "Each network that was asked about, and each kind."
+            ),
         ),
         "UploadsOfNetwork": record(
-            "What it would tell one network.",
+            "What it would tell one network about orders of one kind.",
             network=field("string", "Which.", enum=list(Network)),
+            orderKind=field("string", "The kind of orders: `purchase`, or that of a `[[conversion]]` table."),
             kinds=_counts("How many rows of each kind: `conversion`, `restate`, `retract`."),
             fates=_counts("Of how many credits it tells nothing, by the reason."),
         ),
@@ -107,6 +110,7 @@ def _file() -> Schema:
         "A file that was written for an ad network.",
         file=field("string", "Its name."),
         network=field("string", "For whom.", enum=list(Network)),
+        orderKind=field("string", "The kind of its orders: `purchase`, or that of a `[[conversion]]` table."),
         clientId=field("string", "Whose orders."),
         exportedAt=field("string", "When it was written.", format="date-time"),
         bytes=field(["integer", "null"], "Its size; null where it is not in the folder of exports."),

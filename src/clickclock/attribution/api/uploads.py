@@ -10,10 +10,11 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from clickclock.attribution.reporting.uploads import Files, read
+from clickclock.attribution.uploads.upload import kind_of, network_of
 
 if TYPE_CHECKING:
     from clickclock.attribution.api.query_context import Desk, Reply
-    from clickclock.attribution.uploads.export import Exported
+    from clickclock.attribution.uploads.export import Exported, Wanted
 
 __all__ = ["answer", "read"]
 
@@ -26,21 +27,22 @@ def answer(desk: "Desk", asked: Files) -> "Reply":
     from clickclock.attribution.uploads.export import Wanted  # noqa: PLC0415 (see the line above)
 
     found = UploadLister(desk.lake, desk.exporter.size_of).files(asked, desk.clock.now())
-    exported = desk.exporter.look(Wanted(desk.upload_model, asked.networks, asked.clients))
-    return reply({"status": "success", **found, "next": _next(asked, desk.upload_model, exported)})
+    wanted = Wanted(desk.upload_model, asked.networks, asked.clients, others=desk.conversions)
+    return reply({"status": "success", **found, "next": _next(wanted, desk.exporter.look(wanted))})
 
 
-def _next(asked: Files, model: str, exported: "Exported") -> dict[str, Any]:
+def _next(wanted: "Wanted", exported: "Exported") -> dict[str, Any]:
     """What an export would tell now, and of how many credits it tells nothing, with the reason."""
-    kinds: dict[str, Counter[str]] = {network: Counter() for network in asked.networks}
+    kinds: dict[str, Counter[str]] = {to.name: Counter() for to in wanted.recipients}
     for file in exported.files:
-        kinds[file.network].update({str(kind): count for kind, count in file.kinds.items()})
+        kinds[file.recipient].update({str(kind): count for kind, count in file.kinds.items()})
     networks = [
         {
-            "network": network,
-            "kinds": dict(kinds[network]),
-            "fates": {str(fate): count for fate, count in sorted(exported.fates[network].items()) if count},
+            "network": network_of(to.name),
+            "orderKind": kind_of(to.name),
+            "kinds": dict(kinds[to.name]),
+            "fates": {str(fate): count for fate, count in sorted(exported.fates[to.name].items()) if count},
         }
-        for network in asked.networks
+        for to in wanted.recipients
     ]
-    return {"version": exported.version, "model": model, "networks": networks}
+    return {"version": exported.version, "model": wanted.model, "networks": networks}

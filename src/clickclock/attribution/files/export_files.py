@@ -14,10 +14,12 @@ from pathlib import Path
 from typing import Final, NamedTuple
 from urllib.parse import quote
 
+from clickclock.attribution.uploads.upload import network_of
+
 _ENDING: Final = ".rest"
 _CLIENT_CHARS_MAX: Final = 80
-_NAME: Final = "[a-z][a-z0-9_]*"
-"""The name of an ad network, or of a partner."""
+_NAME: Final = r"[a-z][a-z0-9_]*(?:\.[a-z0-9_]+)?"
+"""The name of an ad network or of a partner; behind a network's, a kind of conversion."""
 _WRITTEN: Final = re.compile(rf"({_NAME})-(.+)-\d+-[0-9a-f]+-\d+-(\w+)\.(?:csv|json)")
 POSTBACKS: Final = "postbacks"
 """What files of calls to partners end with."""
@@ -66,7 +68,7 @@ class ExportFiles:
         """The files of all clients, in the order of their names; hidden ones are left out."""
         for path in sorted(self._folder.iterdir()) if self._folder.is_dir() else ():
             if found := _WRITTEN.fullmatch(path.name):
-                yield Written(path.name, found[1], found[2], path.stat().st_size, found[3])
+                yield Written(path.name, network_of(found[1]), found[2], path.stat().st_size, found[3])
 
     def read(self, name: str) -> bytes:
         """All of a file."""

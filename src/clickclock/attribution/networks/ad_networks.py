@@ -99,7 +99,8 @@ class Google(_Api):
 
     def requests(self, content: bytes, now_ms: int) -> tuple[Sequence[Request], int]:
         config = self._config
-        return google_request.requests(content, config.customer_id, config.conversion_action_id, config.api_version), 0
+        account = (config.customer_id, config.conversion_action_id, config.api_version, config.conversion_action_ids)
+        return google_request.requests(content, *account), 0
 
     def send(self, request: Request) -> Delivery:
         try:

@@ -2,7 +2,7 @@
 
 Never does I/O. Invariant: each credit is in a file, or has a fate that is counted.
 
->>> [each.name.value for each in Wanted("last").recipients]
+>>> [each.name for each in Wanted("last").recipients]
 ['google', 'meta']
 """
 
@@ -11,10 +11,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from clickclock.attribution.uploads import google_upload
+from clickclock.attribution.uploads import google_upload, meta_upload
 from clickclock.attribution.uploads.meta_upload import Change
 from clickclock.attribution.uploads.postback import Partner
-from clickclock.attribution.uploads.upload import AD_NETWORKS, Fate, Kind, Network, Recipient, Upload
+from clickclock.attribution.uploads.upload import (
+    Conversion,
+    Fate,
+    Kind,
+    Network,
+    Recipient,
+    Upload,
+    conversion,
+    network_of,
+)
 
 
 @dataclass(frozen=True)
@@ -27,11 +36,15 @@ class Wanted:
     conversion_name: str = google_upload.CONVERSION_NAME
     """What Google's conversion action is called in the account."""
     partners: tuple[Partner, ...] = ()
+    others: tuple[Conversion, ...] = ()
+    """Conversions that are no purchases; those of `networks` are exported."""
 
     @property
     def recipients(self) -> tuple[Recipient, ...]:
         """Every ad network and partner that the export is for."""
-        return (*(AD_NETWORKS[network] for network in self.networks), *self.partners)
+        names = {Network.GOOGLE: self.conversion_name, Network.META: meta_upload.EVENT_NAME}
+        purchases = [conversion(network, names[network]) for network in self.networks]
+        return (*purchases, *(each for each in self.others if each.network in self.networks), *self.partners)
 
     def clients_of(self, recipient: Recipient) -> tuple[str, ...] | None:
         """The clients whose orders it gets; None means all clients."""
@@ -48,10 +61,15 @@ class File(NamedTuple):
     """A file, and what is in it."""
 
     name: str
-    network: str
-    """The ad network's name, or the partner's."""
+    recipient: str
+    """The recipient's name."""
     client_id: str
     uploads: Sequence[Upload]
+
+    @property
+    def network(self) -> str:
+        """The ad network's name, or the partner's."""
+        return network_of(self.recipient)
 
     @property
     def kinds(self) -> Counter[Kind]:

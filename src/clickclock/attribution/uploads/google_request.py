@@ -14,6 +14,7 @@ import csv
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
@@ -64,12 +65,18 @@ _OF_THE_SETTINGS: Final = frozenset(
 _CLICK_IDS: Final = {"gclid": "Google Click ID", "gbraid": "GBRAID", "wbraid": "WBRAID"}
 
 
-def requests(content: bytes, customer_id: str, action_id: str, api_version: str) -> Sequence[Request]:
-    """The requests of a file, in its order."""
+def requests(
+    content: bytes, customer_id: str, action_id: str, api_version: str, others: Mapping[str, str] = MappingProxyType({})
+) -> Sequence[Request]:
+    """The requests of a file, in its order. `others` are the actions with a name of their own, each with its number."""
     zone, rows = _rows(content)
-    action = f"customers/{customer_id}/conversionActions/{action_id}"
+
+    def action(row: Mapping[str, str]) -> str:
+        return f"customers/{customer_id}/conversionActions/{others.get(row['Conversion Name'], action_id)}"
+
     items = [
-        _adjustment(row, zone, action) if "Adjustment Type" in row else _conversion(row, zone, action) for row in rows
+        _adjustment(row, zone, action(row)) if "Adjustment Type" in row else _conversion(row, zone, action(row))
+        for row in rows
     ]
     is_adjusting = bool(rows) and "Adjustment Type" in rows[0]
     name, method = (

@@ -28,6 +28,7 @@ from clickclock.foundation.instant import ms_of
 EVENTS_MAX: Final = 1000
 """Of one file: Meta takes so many in one request."""
 EVENT_NAME: Final = "Purchase"
+"""The name of a purchase's event."""
 MS_PER_S: Final = 1000
 
 
@@ -99,9 +100,9 @@ def fitting(click: Click, now_ms: int) -> tuple[Click | None, tuple[Change, ...]
     return fits, tuple(changes)
 
 
-def events(uploads: Iterable[Upload], clicks: Mapping[str, Click]) -> bytes:
+def events(uploads: Iterable[Upload], clicks: Mapping[str, Click], called: str = EVENT_NAME) -> bytes:
     """A file of events, by the `fitting` click of each: the body of one request, but for the access token."""
-    return msgspec.json.encode({"data": [_event(each, clicks[each.click_id]) for each in uploads]})
+    return msgspec.json.encode({"data": [_event(each, clicks[each.click_id], called) for each in uploads]})
 
 
 def hashed(identifier: str) -> str:
@@ -109,7 +110,7 @@ def hashed(identifier: str) -> str:
     return sha256(identifier.strip().lower().encode()).hexdigest()
 
 
-def _event(upload: Upload, click: Click) -> dict[str, Any]:
+def _event(upload: Upload, click: Click, called: str) -> dict[str, Any]:
     identifiers = [each for each in (click.cli_ubid, click.device_id) if each is not None]
     user_data: dict[str, Any] = {}
     if identifiers:
@@ -117,7 +118,7 @@ def _event(upload: Upload, click: Click) -> dict[str, Any]:
     if click.fbc is not None:
         user_data["fbc"] = click.fbc
     event: dict[str, Any] = {
-        "event_name": EVENT_NAME,
+        "event_name": called,
         "event_time": upload.conversion_ms // MS_PER_S,
         "event_id": upload.name,
         "action_source": "other",

@@ -10,7 +10,7 @@ again, for networks ignore it.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, TypeVar
@@ -105,11 +105,42 @@ class Recipient(msgspec.Struct, frozen=True, kw_only=True):
     """The only client whose orders it gets; None is every client."""
 
 
-AD_NETWORKS: Final[Mapping[Network, Recipient]] = {
-    network: Recipient(name=network, rules=rules, channels=(network,))
-    for network, rules in ((Network.GOOGLE, GOOGLE), (Network.META, META))
-}
-"""A network counts each conversion as a purchase, so it gets purchases alone."""
+class Conversion(Recipient, frozen=True, kw_only=True):
+    """A kind of conversion at an ad network, which counts each kind by itself."""
+
+    network: Network
+    called: str
+    """Meta's name of the event, or the name of the conversion action in Google Ads."""
+
+
+def conversion(network: Network, called: str, kind: str = PURCHASE) -> Conversion:
+    """The conversions of one kind of orders.
+
+    >>> conversion(Network.META, "Purchase").name, conversion(Network.META, "Lead", "lead").name
+    ('meta', 'meta.lead')
+    """
+    rules = GOOGLE if network is Network.GOOGLE else META
+    name = str(network) if kind == PURCHASE else f"{network}.{kind}"
+    return Conversion(name=name, rules=rules, channels=(network,), kinds=(kind,), network=network, called=called)
+
+
+def network_of(name: str) -> str:
+    """The network of a recipient with this name; of a partner, its name.
+
+    >>> network_of("meta.lead"), network_of("affiliate")
+    ('meta', 'affiliate')
+    """
+    return name.partition(".")[0]
+
+
+def kind_of(name: str) -> str:
+    """The kind of orders of a network's recipient with this name.
+
+    >>> kind_of("meta.lead"), kind_of("meta")
+    ('lead', 'purchase')
+    """
+    return name.partition(".")[2] or PURCHASE
+
 
 Key = tuple[str, str]
 """An order and a click of one client."""

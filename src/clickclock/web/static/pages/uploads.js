@@ -17,12 +17,15 @@ export const title = () => "Uploads";
 
 export const enter = list.enter;
 
-function network({ network: name, kinds: next, fates: held }) {
-  return card(`next-${name}`, NETWORKS[name] ?? name, html`<div class="card-body stack"><p>${Object.keys(next).length ? html`The next export tells <b>${kinds(next)}</b>.` : "The next export tells nothing new."}</p>
-    ${fates(held)}</div>`, { note: "what is not told yet, and why" });
+/** Behind the network's name, where its orders are no purchases. */
+const ofKind = ({ network: name, orderKind }) => `${NETWORKS[name] ?? name}${orderKind === "purchase" ? "" : `, ${orderKind}`}`;
+
+function network(each) {
+  return card(`next-${each.network}-${each.orderKind}`, ofKind(each), html`<div class="card-body stack"><p>${Object.keys(each.kinds).length ? html`The next export tells <b>${kinds(each.kinds)}</b>.` : "The next export tells nothing new."}</p>
+    ${fates(each.fates)}</div>`, { note: "what is not told yet, and why" });
 }
 
-const row = (each) => html`<tr data-row><td class="cell-name"><b>${NETWORKS[each.network] ?? each.network}</b> <bdi class="faint">${each.clientId}</bdi></td><td>${time(ms(each.exportedAt))}</td><td>${kinds(each.kinds)}</td>
+const row = (each) => html`<tr data-row><td class="cell-name"><b>${ofKind(each)}</b> <bdi class="faint">${each.clientId}</bdi></td><td>${time(ms(each.exportedAt))}</td><td>${kinds(each.kinds)}</td>
   <td class="num">${Object.entries(each.values).map(([currency, value]) => html`<span class="part">${money(value, currency)}</span>`)}</td><td class="cell-why"><code>${each.file}</code></td><td class="num">${each.bytes == null ? html`<span class="faint" title="It is not in the folder of exports.">gone</span>` : `${number(Math.ceil(each.bytes / 1024))} KiB`}</td></tr>`;
 
 const files = () => card("files", "Files", list.told.files.length ? html`<div class="table-box" tabindex="0" role="region" aria-label="All files"><table class="stacked" data-rows>
