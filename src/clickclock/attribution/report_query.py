@@ -161,9 +161,14 @@ def standing(table: Table) -> ibis.Table:
     rows = _table(table.name, table.stored)
     names = {f"retracted_{name}": name for name in (*table.partition_by, *table.key, RUN)}
     retracted = rows.view().filter(_[RETRACTION]).select(**names)
-    rows = rows.filter(~rows[RETRACTION])
+    rows = _written(table)
     same = [rows[name] == retracted[other] for other, name in names.items() if name != RUN]
     return rows.anti_join(retracted, [*same, rows[RUN] < retracted[f"retracted_{RUN}"]])
+
+
+def _written(table: Table) -> ibis.Table:
+    rows = _table(table.name, table.stored)
+    return rows.filter(~rows[RETRACTION])
 
 
 def credits_of(models: Sequence[str], there: Collection[str]) -> ibis.Table:
@@ -171,13 +176,19 @@ def credits_of(models: Sequence[str], there: Collection[str]) -> ibis.Table:
     return _credits_of(tuple(models), frozenset(there))
 
 
+def stored_credits(there: Collection[str]) -> ibis.Table:
+    """The same without models, and with rows that a later run retracted."""
+    return _credits_of((), frozenset(there), with_retracted=True)
+
+
 @lru_cache(maxsize=64)
-def _credits_of(models: tuple[str, ...], there: frozenset[str]) -> ibis.Table:
+def _credits_of(models: tuple[str, ...], there: frozenset[str], *, with_retracted: bool = False) -> ibis.Table:
     # Kept: a join is another expression each time it is made, and what asks it would be written anew.
     table = credits_table(models)
     if KIND not in there:  # a release before this one made it
         table = replace(table, rows=pa.schema([field for field in table.rows if field.name != KIND]))
-    rows = standing(table) if RUN in there else rows_of(table)
+    where_revised = _written if with_retracted else standing
+    rows = where_revised(table) if RUN in there else rows_of(table)
     kind = rows[KIND].fill_null(PURCHASE) if KIND in there else ibis.literal(PURCHASE)
     return rows.mutate(**{KIND: kind})
 

@@ -7,6 +7,7 @@ client and order where they were placed at one moment; the engine looks at rows,
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import chain, groupby
 from operator import itemgetter
@@ -16,10 +17,10 @@ import ibis
 import pyarrow as pa
 from ibis import _
 
-from clickclock.attribution.engines import Engine
+from clickclock.attribution.engines import INSTANT, Engine
 from clickclock.attribution.lake import CREDITS, ORDER_MONTH, Lake, credits_table
 from clickclock.attribution.orders.amendment import KIND, PURCHASE
-from clickclock.attribution.report_query import credits_of
+from clickclock.attribution.report_query import credits_of, stored_credits
 from clickclock.attribution.reporting import cohorts
 from clickclock.attribution.reporting.cohorts import Cohorts
 from clickclock.attribution.reporting.listing import (
@@ -35,13 +36,13 @@ from clickclock.attribution.reporting.listing import (
 )
 from clickclock.attribution.reporting.report import ROWS_MAX, TooManyRows, chosen, find
 from clickclock.attribution.reporting.result import Result
+from clickclock.foundation.instant import ms_of
 
 _KEY: Final = ("client_id", "order_id", ORDER_MONTH)
-_KEYS: Final = pa.schema([(name, pa.string()) for name in _KEY])
-_WANTED: Final = ibis.table(dict.fromkeys(_KEY, "string"), "wanted")
 _PLACE: Final = (*_KEY, "placed_at")
 ROWS_OF_AN_ORDER: Final = 20
 """If a page's orders have at most so many fitting rows each, on average, one question finds them."""
+ALL_ROWS: Final = 2**62
 DAY: Final = timedelta(days=1)
 _FACTS: Final = [
     *("client_id", "order_id", "placed_at", "order_day", "currency", "amount_minor", "refunded_minor", "status"),
@@ -63,19 +64,21 @@ class Lister:
         """A page, as JSON. Raises `NoVersion`, `VersionGone`, `Malformed` if the version lacks a model."""
         result = find(self._lake.results(), asked.version)
         models = chosen(asked.models, sorted(chain(*self._lake.models(result))))
-        keys = self._keys(result, asked)
-        more, keys = len(keys) > asked.limit, keys[: asked.limit]
+        credits_ = self._credits_of(result)
+        found = self._orders(credits_, asked, models)
+        more, found = len(found) > asked.limit, found[: asked.limit]
         return {
             "version": result.version,
             "models": list(models),
-            "orders": [order_wire(rows, models) for rows in self._credits(result, keys, models)],
-            "nextCursor": asked.cursor(result.version, keys[-1]) if more else None,
+            "orders": [order_wire(rows, models) for rows in found],
+            "nextCursor": asked.cursor(result.version, found[-1][0]) if more else None,
         }
 
     def paths(self, asked: Paths) -> Row:
         """The commonest paths, and how many steps and hours lie before an order, as JSON."""
         result = find(self._lake.results(), asked.version)
-        rows = self._rows(result)
+        credits_ = self._credits_of(result)
+        rows = credits_.rows()
         fitting = _fitting(rows, asked.filters).select(*_KEY).distinct()
         orders = _with_path(rows.semi_join(fitting, _KEY))
         common = orders.group_by(["path", "currency"]).aggregate(
@@ -84,71 +87,114 @@ class Lister:
         common = common.order_by([ibis.desc("orders"), "path", "currency"]).limit(asked.limit)
         return {
             "version": result.version,
-            "paths": paths_wire(self._asked(result, common)),
-            "steps": counted(self._asked(result, _bucketed(orders, "steps", _STEPS)), _STEPS),
-            "hours": counted(self._asked(result, _bucketed(orders, "hours", LAGS_HOURS)), LAGS_HOURS),
+            "paths": paths_wire(self._asked(credits_, common)),
+            "steps": counted(self._asked(credits_, _bucketed(orders, "steps", _STEPS)), _STEPS),
+            "hours": counted(self._asked(credits_, _bucketed(orders, "hours", LAGS_HOURS)), LAGS_HOURS),
         }
 
     def cohorts(self, asked: Cohorts) -> Row:
         """What customers ordered in each month since their first order, as JSON. Raises `NoVersion`, `TooManyRows`."""
         result = find(self._lake.results(), asked.version)
-        wanted = _cohorts(_fitting(self._rows(result), asked.filters))
+        credits_ = self._credits_of(result)
+        wanted = _cohorts(_fitting(credits_.rows(), asked.filters))
         if asked.currency is not None:
             wanted = wanted.filter(_.currency == asked.currency)
-        found = self._asked(result, wanted.limit(ROWS_MAX + 1))
+        found = self._asked(credits_, wanted.limit(ROWS_MAX + 1))
         if len(found) > ROWS_MAX:
             raise TooManyRows(f"There are more than {ROWS_MAX:,} rows; ask for one client, or one currency.")
         return {"version": result.version, "cohorts": cohorts.wire(found)}
 
-    def _rows(self, result: Result, models: Sequence[str] = ()) -> ibis.Table:
-        return credits_of(models, self._lake.columns_of_credits(result))
+    def _credits_of(self, result: Result) -> "_Credits":
+        return _Credits(result, self._lake.uris(CREDITS, result.credits_version), self._lake.columns_of_credits(result))
 
-    def _asked(self, result: Result, wanted: ibis.Table) -> list[Row]:
-        return [row for batch in self._batches(result, wanted) for row in batch.to_pylist()]
+    def _asked(self, credits_: "_Credits", wanted: ibis.Table) -> list[Row]:
+        return [row for batch in self._batches(credits_, wanted) for row in batch.to_pylist()]
 
-    def _batches(self, result: Result, expression: ibis.Table, **tables: pa.Table) -> Iterator[pa.RecordBatch]:
-        files = self._lake.uris(CREDITS, result.credits_version)
-        return self._engine.query(expression, {CREDITS: files or credits_table(()).stored.empty_table(), **tables})
+    def _batches(
+        self, credits_: "_Credits", expression: ibis.Table, instant: int | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        rows = credits_.files or credits_table(()).stored.empty_table()
+        return self._engine.query(expression, {CREDITS: rows}, instant)
 
-    def _keys(self, result: Result, asked: Orders) -> list[Row]:
-        """The orders of a page, and the one behind it if there is one."""
-        rows = _behind(self._rows(result), asked.filters, asked.after)
-        if month := _latest_month(self._lake.uris(CREDITS, result.credits_version), asked):
-            keys = self._keys_of(result, rows.filter(rows[ORDER_MONTH] == month), asked)
-            # Months are those of accounts' own zones, so an order of the month before may be half a day later.
-            if len(keys) > asked.limit and keys[-1]["placed_at"] >= _begin(month) + DAY:
-                return keys
-        return self._keys_of(result, rows, asked)
+    def _orders(self, credits_: "_Credits", asked: Orders, models: tuple[str, ...]) -> list[list[Row]]:
+        """The rows of each order of a page, and of the one behind it if there is one."""
+        since = self._since(credits_, asked)
+        found = self._orders_since(credits_, asked, models, since)
+        if since is not None and len(found) <= asked.limit:  # more rows than expected are of one order, or retracted
+            return self._orders_since(credits_, asked, models, None)
+        return found
 
-    def _keys_of(self, result: Result, rows: ibis.Table, asked: Orders) -> list[Row]:
+    def _since(self, credits_: "_Credits", asked: Orders) -> datetime | None:
+        """A time since which there are, most likely, as many fitting orders as a page has; None if there are fewer.
+
+        For this the engine reads times, and what is filtered by. With all columns that it knows of those rows alone, it
+        reads few others then: half the time of looking for a page's orders at once.
+        """
+        rows = _behind(credits_.stored(), asked.filters, asked.after)
         most = asked.limit + 1
-        if not asked.filters.of_touchpoint:
-            return self._asked(result, _latest(rows.filter(_.place <= 1), most).select(*_PLACE))
-        # Several rows of an order may fit. To look for the orders of all rows would take three times as long.
-        some = _latest(rows, most * ROWS_OF_AN_ORDER).group_by(_PLACE).aggregate(fitting=_.count())
-        keys = self._asked(result, _latest(some, most))
-        if len(keys) == most or sum(key["fitting"] for key in keys) < most * ROWS_OF_AN_ORDER:
-            return keys
-        return self._asked(result, _latest(rows.select(*_PLACE).distinct(), most))
+        if asked.filters.of_touchpoint:
+            most *= ROWS_OF_AN_ORDER
+        else:
+            rows = rows.filter(rows.place <= 1)
+        month = max(_months_of(credits_.files, asked), default=None)
+        if month is not None:
+            since = self._nth(credits_, rows.filter(rows[ORDER_MONTH] == month), most)
+            # Months are those of accounts' own zones, so an order of the month before may be half a day later.
+            if since is not None and since >= _begin(month) + DAY:
+                return since
+        return self._nth(credits_, rows, most)
 
-    def _credits(self, result: Result, keys: list[Row], models: tuple[str, ...]) -> Iterator[list[Row]]:
-        """The rows of credits of these orders, in this order."""
-        if not keys:
-            return
+    def _nth(self, credits_: "_Credits", rows: ibis.Table, most: int) -> datetime | None:
+        latest = rows.order_by(ibis.desc("placed_at")).limit(most)
+        (found,) = self._asked(credits_, latest.aggregate(since=latest.placed_at.min(), rows=latest.count()))
+        since: datetime | None = found["since"]
+        return since if found["rows"] == most else None
+
+    def _orders_since(
+        self, credits_: "_Credits", asked: Orders, models: tuple[str, ...], since: datetime | None
+    ) -> list[list[Row]]:
+        """The rows of each of the latest fitting orders; those that were placed before `since` are left out."""
+        months = _months_of(credits_.files, asked)
+        if since is not None:
+            months = {month for month in months if month >= f"{since - DAY:%Y-%m}"}
+        since_ms = 0 if since is None else ms_of(since)
 
         def read(columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-            # By the engine, which reads the other columns only where these are found: half the time of a scan.
-            rows = self._rows(result, [model for model in models if f"{model}_credit" in columns])
-            months = sorted({key[ORDER_MONTH] for key in keys})
-            mine = rows.filter(rows[ORDER_MONTH].isin(months)).semi_join(_WANTED, _KEY)
-            wanted = pa.Table.from_pylist([{name: key[name] for name in _KEY} for key in keys], _KEYS)
-            return self._batches(result, mine.order_by([*_KEY, "place"]).select(columns), wanted=wanted)
+            rows = credits_.rows([model for model in models if f"{model}_credit" in columns])
+            start = ibis.literal(INSTANT).as_timestamp("ms").cast(rows.placed_at.type())
+            # The limit makes a part of its own of these rows, which the engine reads once for both of its uses.
+            rows = rows.filter(rows[ORDER_MONTH].isin(sorted(months)), rows.placed_at >= start).limit(ALL_ROWS)
+            fitting = _behind(rows, asked.filters, asked.after)
+            if not asked.filters.of_touchpoint:
+                fitting = fitting.filter(fitting.place <= 1)
+            page = _latest(fitting.select(*_PLACE).distinct(), asked.limit + 1)
+            mine = rows.semi_join(page, _KEY).order_by([*_KEY, "place"])
+            return self._batches(credits_, mine.select(columns), since_ms)
 
-        rows = [row for table in self._lake.credits(result, read, _FACTS, models) for row in table.to_pylist()]
-        key_of = itemgetter("client_id", "order_id")
-        rows.sort(key=itemgetter("client_id", "order_id", "place"))
-        found = {key: list(those) for key, those in groupby(rows, key_of)}
-        yield from (found[key_of(key)] for key in keys)
+        if not months:
+            return []
+        tables = self._lake.credits(credits_.result, read, _FACTS, models)
+        found = [row for table in tables for row in table.to_pylist()]
+        found.sort(key=itemgetter("client_id", "order_id", "place"))
+        orders = [list(rows) for _, rows in groupby(found, itemgetter("client_id", "order_id"))]
+        return sorted(orders, key=lambda rows: rows[0]["placed_at"], reverse=True)
+
+
+@dataclass(frozen=True)
+class _Credits:
+    """The table of credits of a version, looked up once for all that is asked of it."""
+
+    result: Result
+    files: Sequence[str]
+    columns: frozenset[str]
+
+    def rows(self, models: Sequence[str] = ()) -> ibis.Table:
+        """The rows that count, with the columns of these models."""
+        return credits_of(models, self.columns)
+
+    def stored(self) -> ibis.Table:
+        """The same, and those that a later run retracted."""
+        return stored_credits(self.columns)
 
 
 _STEPS: Final = tuple(range(1, STEPS_MAX + 1))
@@ -166,14 +212,14 @@ def _behind(rows: ibis.Table, filters: Filters, after: After | None) -> ibis.Tab
     return rows.filter((rows.placed_at < placed_at) | ((rows.placed_at == placed_at) & is_later))
 
 
-def _latest_month(files: Sequence[str], asked: Orders) -> str | None:
-    """The latest month of these files of which orders may be on the page."""
+def _months_of(files: Sequence[str], asked: Orders) -> set[str]:
+    """The months of these files of which orders may be on the page."""
     months = {file.partition(f"{ORDER_MONTH}=")[2].partition("/")[0] for file in files}
     if asked.after is not None:
         months = {month for month in months if month <= f"{asked.after.placed_at + DAY:%Y-%m}"}
     if asked.filters.until is not None:
         months = {month for month in months if month <= f"{asked.filters.until:%Y-%m}"}
-    return max(months, default=None)
+    return months
 
 
 def _begin(month: str) -> datetime:

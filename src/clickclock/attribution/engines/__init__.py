@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from clickclock.attribution.clicks.identifier import CUSTOMER, NAMESPACES
 from clickclock.attribution.crediting.policy import Policies
+from clickclock.attribution.engines.sql_text import INSTANT
 from clickclock.attribution.lake import DAY, ORDER_MONTH, RETRACTION, RUN, UNCONVERTED, credits_table
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ __all__ = [
     "CREDITED",
     "FLOODS",
     "IDENTIFIED",
+    "INSTANT",
     "LAST",
     "LINKS",
     "ORDERS",
@@ -213,9 +215,12 @@ class Engine(Protocol):
         """
         ...
 
-    def query(self, expression: "ibis.Table", tables: Mapping[str, Source]) -> Iterator[pa.RecordBatch]:
+    def query(
+        self, expression: "ibis.Table", tables: Mapping[str, Source], instant: int | None = None
+    ) -> Iterator[pa.RecordBatch]:
         """The rows of an expression over unbound tables, each of which is named in `tables`.
 
+        Where it has the number `INSTANT`, `instant` stands, so that it is written in SQL once for all instants.
         Of a list of files, the columns that are in the folders' names (`day=2026-11-20`) have the expression's types.
         """
         ...

@@ -145,12 +145,14 @@ class SqlEngine(ABC):
         text = self._text("expressions:walk_in_part").at(_cut_ms(of))
         return self.walked(text, tables | {"changed": of}, kernel)
 
-    def query(self, expression: "ibis.Table", tables: Mapping[str, Source]) -> Iterator[pa.RecordBatch]:
+    def query(
+        self, expression: "ibis.Table", tables: Mapping[str, Source], instant: int | None = None
+    ) -> Iterator[pa.RecordBatch]:
         # Here and not at the top: that loads ibis, as whoever has an expression did.
         from clickclock.attribution.engines.columns import text_of  # noqa: PLC0415 (see the line above)
 
         text = text_of(self.dialect, expression)
-        return as_agreed(self.rows(text, tables), text.gives)
+        return as_agreed(self.rows(text if instant is None else text.at(instant), tables), text.gives)
 
     def _text(self, work: str, *given: Any) -> Text:
         return self.texts.of(self.dialect, work, *given)

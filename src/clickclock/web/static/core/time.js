@@ -1,8 +1,13 @@
 // Times: kept as milliseconds, shown in the zone that the reader chose, by the service's clock. No other file formats one.
-const HERE = Intl.DateTimeFormat().resolvedOptions().timeZone;
 const SKEW_MIN = 3_000;               // the service's `date` has whole seconds
-let zone = new URLSearchParams(location.search).get("tz") || localStorage.getItem("zone") || HERE;
-try { new Intl.DateTimeFormat("en", { timeZone: zone }); } catch { zone = HERE; }
+let known = "", zone = "";
+/** The browser's zone, and the reader's. The browser takes milliseconds for its first format: a page asks its questions first. */
+const here = () => (known ||= Intl.DateTimeFormat().resolvedOptions().timeZone);
+export const currentZone = () => (zone ||= readable(new URLSearchParams(location.search).get("tz") || localStorage.getItem("zone") || here()));
+function readable(name) {
+  try { if (name !== here()) new Intl.DateTimeFormat("en", { timeZone: name }); } catch { return here(); }
+  return name;
+}
 let skew = 0;
 const made = new Map();
 
@@ -18,14 +23,13 @@ export const now = () => Date.now() + skew;
 /** How far the service's clock is ahead of the browser's, if that is worth a word. */
 export const clockSkew = () => skew;
 
-export const zones = () => [...new Set([HERE, "UTC", zone])];
-export const currentZone = () => zone;
+export const zones = () => [...new Set([here(), "UTC", currentZone()])];
 export function chooseZone(next) {
   zone = next;
   localStorage.setItem("zone", next);
 }
 
-function format(options, timeZone = zone) {
+function format(options, timeZone = currentZone()) {
   const key = timeZone + JSON.stringify(options);
   if (!made.has(key)) made.set(key, new Intl.DateTimeFormat("en-GB", { timeZone, hourCycle: "h23", ...options }));
   return made.get(key);

@@ -19,7 +19,7 @@ const OF_A_CLICK = ["source", "medium", "keyword", "page", "device", "country"];
 const LISTED = new Set([...LEVELS, "seller", "client", "day", "kind"]);
 const COHORTS = "cohorts", COMPARED = { period: "previous", year: "last_year" }, SPAN_DAYS = 30, DAY = 86_400_000;
 /** Rows that are drawn before they are asked for; sums and the days count all. */
-const SHOWN = 100;
+const SHOWN = 50;
 const FIGURES = { reason: ["orders,revenue", "orders,revenue"] };
 const ALL_FIGURES = ["clicks,views,people,orders,conversions,revenue,credit,refunds,cost,roas,cpa", "orders,conversions,credit,refunds,cost"];
 let found = null, wrong = null, stop = new AbortController();
@@ -53,10 +53,10 @@ async function look(given, signal, tell) {
   const [wanted, compared] = FIGURES[row] ?? ALL_FIGURES, dimensions = [...by.map((name) => WIRE[name]), "model"].join();
   const asked = report({ by: dimensions, figures: wanted });
   const days = row === "reason" ? null : report({ by: "day,channel", model: given.model || "last", figures: "orders,credit" });
-  days?.catch(() => {});   // if the rows fail, the days do not matter; if not, they are awaited below
-  const rows = await asked, part = { given, versions, version, row, by, rows, days: null, then: null, models: [...new Set(rows.rows.map((each) => each.model))] };
+  const early = days?.catch(() => null);   // if the rows fail, the days do not matter; if not, they are awaited below
+  const rows = await asked, part = { given, versions, version, row, by, rows, days: await Promise.race([early, null]), then: null, models: [...new Set(rows.rows.map((each) => each.model))] };
   tell(part);
-  if (days) {
+  if (days && !part.days) {
     part.days = await days;
     tell(part);
   }
