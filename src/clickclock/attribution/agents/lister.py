@@ -8,7 +8,7 @@ client and order where they were placed at one moment; the engine looks at rows,
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from itertools import chain, groupby
 from operator import itemgetter
 from typing import Any, Final
@@ -137,12 +137,9 @@ class Lister:
         else:
             rows = rows.filter(rows.place <= 1)
         month = max(_months_of(credits_.files, asked), default=None)
-        if month is not None:
-            since = self._nth(credits_, rows.filter(rows[ORDER_MONTH] == month), most)
-            # Months are those of accounts' own zones, so an order of the month before may be half a day later.
-            if since is not None and since >= _begin(month) + DAY:
-                return since
-        return self._nth(credits_, rows, most)
+        # What there is of the latest month is mostly enough.
+        since = None if month is None else self._nth(credits_, rows.filter(rows[ORDER_MONTH] == month), most)
+        return since or self._nth(credits_, rows, most)
 
     def _nth(self, credits_: "_Credits", rows: ibis.Table, most: int) -> datetime | None:
         latest = rows.order_by(ibis.desc("placed_at")).limit(most)
@@ -155,7 +152,7 @@ class Lister:
     ) -> list[list[Row]]:
         """The rows of each of the latest fitting orders; those that were placed before `since` are left out."""
         months = _months_of(credits_.files, asked)
-        if since is not None:
+        if since is not None:  # months are those of accounts' own zones, which may be behind
             months = {month for month in months if month >= f"{since - DAY:%Y-%m}"}
         since_ms = 0 if since is None else ms_of(since)
 
@@ -220,10 +217,6 @@ def _months_of(files: Sequence[str], asked: Orders) -> set[str]:
     if asked.filters.until is not None:
         months = {month for month in months if month <= f"{asked.filters.until:%Y-%m}"}
     return months
-
-
-def _begin(month: str) -> datetime:
-    return datetime.fromisoformat(f"{month}-01").replace(tzinfo=UTC)
 
 
 def _latest(rows: ibis.Table, most: int) -> ibis.Table:
