@@ -52,6 +52,8 @@ class Order:
     """The parameter with Google's click id."""
     kind: str | None = None
     status: str = "completed"
+    consent: str = ""
+    """What the click says of it; empty is nothing."""
     by_view: bool = False
     """Whether a view earned it, so that the credit has no click."""
     id_value: str = ""
@@ -109,7 +111,8 @@ def _entry(order: Order) -> bytes:
         "source": order.channel,
         "event_time": clicked_ms,
         **network_id,
-    } | ({"fbc": order.cookie} if order.cookie else {})
+    }
+    query |= {name: value for name, value in (("fbc", order.cookie), ("consent", order.consent)) if value}
     return encode(EntryKind.CLICK, order.click_id, clicked_ms, _ORIGIN, b"observed", urlencode(query).encode())
 
 

@@ -105,6 +105,16 @@ async def test_networks_are_told_of_purchases_alone(world: World) -> None:
     ]
 
 
+async def test_google_is_told_whose_click_said_that_there_is_consent(world: World) -> None:
+    said = {"A-1": "granted", "A-2": "", "A-3": "Yes", "A-4": "unknown"}
+    await world.credit(*(Order(name, 990, days=2, consent=each) for name, each in said.items()))
+    world.export(Network.GOOGLE)
+    (name,) = world.files()
+    header, *rows = list(csv.reader((world.exports / name).read_text().splitlines()))[1:]
+    assert header[-1] == "Ad User Data"
+    assert {row[5]: row[6] for row in rows} == {"A-1": "Granted", "A-2": "", "A-3": "Granted", "A-4": ""}
+
+
 LEADS = (conversion(Network.GOOGLE, "Lead from ads", "lead"), conversion(Network.META, "Lead", "lead"))
 
 

@@ -123,6 +123,15 @@ def test_files_are_sent_once_and_say_what_they_said(exports: Path, double: Netwo
     assert len(double.requests) == asked
 
 
+def test_consent_is_sent_where_the_click_said_it(exports: Path, double: Networks) -> None:
+    name = google_file(exports, 1, [f"{row('A-1')},Granted", f"{row('A-2')},"])
+    head = CONVERSIONS.removesuffix("\n")
+    (exports / name).write_text((exports / name).read_text().replace(head, f"{head},Ad User Data"))
+    send(config_of(exports, double))
+    consents = {name: told.get("consent") for name, told in double.google.items()}
+    assert consents == {"A-1": {"adUserData": "GRANTED"}, "A-2": None}
+
+
 def test_leads_are_sent_as_conversions_of_their_own(exports: Path, double: Networks) -> None:
     google_file(exports, 1, [row("A-1"), row("A-2").replace(",Order,", ",Lead,")])
     leads = meta_file(exports, 1, ["A-2"])

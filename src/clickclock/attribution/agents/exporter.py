@@ -27,6 +27,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from clickclock.attribution.clicks import consent
 from clickclock.attribution.crediting.policy import Policies
 from clickclock.attribution.files.export_files import client_name
 from clickclock.attribution.files.outbox import Outbox
@@ -58,7 +59,7 @@ _CREDIT_COLUMNS: Final = (
     *("amount_minor", "status"),
 )
 _CLICK_COLUMNS: Final = {
-    Network.GOOGLE: ["id", *GOOGLE_IDS],
+    Network.GOOGLE: ["id", *GOOGLE_IDS, "other"],
     Network.META: ["id", "event_time", "cli_ubid", "device_id", "gaid", "idfa", "user_agent", "referer", "other"],
 }
 VIEW: Final = ""
@@ -251,9 +252,9 @@ class Exporter:
         is_name = partial(is_order_id, network)
         conversions = _fitting(made, memory, has_id, gclids | braids, Fate.BAD_CLICK_ID, is_name)
         google = google_upload.Account(to.called, self._policies.find(client_id).zone)
-        yield from files(
-            "conversions.csv", conversions, GOOGLE_MAX, lambda part: google.conversions(part, gclids, braids)
-        )
+        consented = {click_id for click_id, row in has_id.items() if consent.is_said(dict(row["other"] or ()))}
+        write = partial(google.conversions, gclids=gclids, braids=braids, consented=consented)
+        yield from files("conversions.csv", conversions, GOOGLE_MAX, write)
         yield from files(
             "adjustments.csv", made.adjustments, GOOGLE_MAX, lambda part: google.adjustments(part, export.exported_ms)
         )

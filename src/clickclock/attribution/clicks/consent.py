@@ -39,8 +39,17 @@ def is_given(parameters: Mapping[str, str], rule: Consent) -> bool:
     >>> is_given({"consent": "0"}, Consent.ASSUMED), is_given({"consent": "CPXxRfAPXxRfA"}, Consent.ASSUMED)
     (False, True)
     """
-    said = (present(parameters, CONSENT) or "").strip().lower()
+    said = _said(parameters)
     return said in GRANTED or (rule is Consent.ASSUMED and said not in DENIED)
+
+
+def is_said(parameters: Mapping[str, str]) -> bool:
+    """Whether a click's parameters themselves grant consent, whatever the account's rule is.
+
+    >>> is_said({"consent": "Yes"}), is_said({})
+    (True, False)
+    """
+    return _said(parameters) in GRANTED
 
 
 def anonymous(query: bytes) -> bytes:
@@ -64,6 +73,10 @@ def without_visitor(origin: bytes) -> bytes:
     b'\tcurl/8\t\t'
     """
     return b"\t%b\t\t" % origin.split(b"\t")[1]
+
+
+def _said(parameters: Mapping[str, str]) -> str:
+    return (present(parameters, CONSENT) or "").strip().lower()
 
 
 def _parts(query: bytes, names: frozenset[str]) -> list[bytes]:

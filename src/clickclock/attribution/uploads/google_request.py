@@ -33,6 +33,7 @@ from clickclock.attribution.uploads.delivery import (
     later,
     read,
 )
+from clickclock.attribution.uploads.google_upload import CONSENT, GRANTED
 
 FILE: Final = (
     b"Parameters:TimeZone=Europe/Berlin\n"
@@ -122,8 +123,10 @@ def _rows(content: bytes) -> tuple[ZoneInfo, list[dict[str, str]]]:
 
 def _conversion(row: Mapping[str, str], zone: ZoneInfo, action: str) -> dict[str, Any]:
     click = {name: row[column] for name, column in _CLICK_IDS.items() if row.get(column)}
+    consent = {"consent": {"adUserData": "GRANTED"}} if row.get(CONSENT) == GRANTED else {}
     return {
         **click,
+        **consent,
         "conversionAction": action,
         "conversionDateTime": _time(row["Conversion Time"], zone),
         "conversionValue": msgspec.Raw(row["Conversion Value"].encode()),

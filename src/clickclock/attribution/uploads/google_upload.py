@@ -3,14 +3,14 @@ r"""Google's upload files: offline conversions, and adjustments of them, as CSV.
 Never does I/O. Invariants: a time means the instant that it was made of, in the zone that the file's first row names;
 an adjustment names its conversion by the order id that the conversion had, so every conversion has one.
 
-The columns are those of Google Ads' own templates ("conversions from clicks", with its optional `Order ID`, and
+The columns are those of Google Ads' own templates ("conversions from clicks", with its optional columns, and
 "conversion adjustments"): https://support.google.com/google-ads/answer/7014069 and …/7686280.
 
 >>> when(1_800_000_000_000, ZoneInfo("Europe/Berlin"))
 '2027-01-15 09:00:00'
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from types import MappingProxyType
@@ -34,6 +34,9 @@ IDS: Final = ("gclid", "gbraid", "wbraid")
 """The parameters of a click that have Google's id of it; the first that has its form counts."""
 BRAIDS: Final = ("GBRAID", "WBRAID")
 """Columns beside the Google Click ID, where a click on iOS has none; of the three, a row has one."""
+CONSENT: Final = "Ad User Data"
+"""The column for the visitor's consent to sending data to Google."""
+GRANTED: Final = "Granted"
 NO_BRAIDS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType({})
 ADJUSTMENTS: Final = (
     *("Order ID", "Conversion Name", "Adjustment Time", "Adjustment Type", "Adjusted Value"),
@@ -51,13 +54,18 @@ class Account:
     zone: ZoneInfo
 
     def conversions(
-        self, uploads: Iterable[Upload], gclids: Mapping[str, str], braids: Mapping[str, tuple[str, str]] = NO_BRAIDS
+        self,
+        uploads: Iterable[Upload],
+        gclids: Mapping[str, str],
+        braids: Mapping[str, tuple[str, str]] = NO_BRAIDS,
+        consented: Container[str] = (),
     ) -> bytes:
         """A file of conversions, by the gclid of each click, else by its gbraid and wbraid, one of them empty.
 
-        The columns of these two are in a file that needs them.
+        The columns of these two are in a file that needs them, and so is `CONSENT`: clicks of `consented` said it.
         """
         uploads = list(uploads)
+        has_consent = any(each.click_id in consented for each in uploads)
         has_braids = any(each.click_id in braids for each in uploads)
         rows = [
             (
@@ -68,11 +76,12 @@ class Account:
                 to_text(each.value_minor, each.currency),
                 each.currency,
                 each.name,
+                *((GRANTED if each.click_id in consented else "",) if has_consent else ()),
             )
             for each in uploads
         ]
         header = (CONVERSIONS[0], *BRAIDS, *CONVERSIONS[1:]) if has_braids else CONVERSIONS
-        return _file(self.zone, header, rows)
+        return _file(self.zone, (*header, CONSENT) if has_consent else header, rows)
 
     def adjustments(self, uploads: Iterable[Upload], now_ms: int) -> bytes:
         """A file of adjustments that are made now; of two of one conversion, Google counts the later one."""
