@@ -11,18 +11,24 @@ import asyncio
 import os
 import pwd
 import socket
+from typing import TYPE_CHECKING
 
 from clickclock.app.clusters import LOCAL
 from clickclock.app.data_folder import expect_data_dir, sole
-from clickclock.app.membership import open_store
 from clickclock.foundation.clock import SystemClock
 from clickclock.foundation.config import Config
 from clickclock.scheduler.access.audit import Act, Resource
-from clickclock.scheduler.store import Store
+
+if TYPE_CHECKING:
+    from clickclock.scheduler.store import Store
 
 
-async def open_on_host(config: Config) -> Store:
+async def open_on_host(config: Config) -> "Store":
     """The store of a configuration, for one command. Raises `ClickclockError`."""
+    # Here and not at the top: these take longer to load than a report needs to be asked, and it records nothing.
+    from clickclock.app.membership import open_store  # noqa: PLC0415 (see the line above)
+    from clickclock.scheduler.store import Store  # noqa: PLC0415 (see the line above)
+
     if config.database_url is None:
         expect_data_dir(config.data_dir)
         store = await open_store(config, LOCAL)
