@@ -169,6 +169,60 @@ def test_a_page_that_an_ad_led_to_is_a_click(tmp_path: Path, shop: Shop) -> None
         assert b"a-1" not in port.entries()[1].raw
 
 
+IDENTIFY = {
+    "type": "identify",
+    "anonymousId": "a-1",
+    "userId": "c-7",
+    "timestamp": "2026-11-20T10:00:00.000Z",
+    "context": {"device": {"id": "D-1"}},
+    "traits": {"email": "jo@shop.example"},
+}
+
+
+@pytest.mark.parametrize("shop", [SEGMENT, RUDDERSTACK], ids=lambda shop: shop.name)
+def test_who_a_visitor_is_becomes_an_identification(tmp_path: Path, shop: Shop) -> None:
+    with Port(tmp_path, [Account(client_id="shop-1")], secrets={("shop-1", shop.name): SECRET}) as port:
+        assert send(port, shop, json.dumps(IDENTIFY).encode(), b"wrong").status == 401
+        alias = {"type": "alias", "previousId": "a-2", "userId": "c-7", "timestamp": "2026-11-20T11:00:00Z"}
+        ours = IDENTIFY | {"traits": {"cli_ubid": "tag-1"}, "context": {}}
+        for event in (IDENTIFY, alias, ours):
+            heard = send(port, shop, json.dumps(event).encode())
+            assert (heard.status, heard.body) == (204, b"")
+        assert [(entry.kind, entry.detail) for entry in port.entries()] == [(EntryKind.OTHER, b"identify")] * 3
+        assert [dict(split(entry.raw)) for entry in port.entries()] == [
+            {"client_id": "shop-1", "customer_id": "c-7", "cli_ubid": "a-1", "device_id": "D-1",
+             "event_time": "1795168800000"},
+            {"client_id": "shop-1", "customer_id": "c-7", "cli_ubid": "a-2", "event_time": "1795172400000"},
+            {"client_id": "shop-1", "customer_id": "c-7", "cli_ubid": "tag-1", "event_time": "1795168800000"},
+        ]  # fmt: skip
+        port.until("clickclock_identifications_total", 3)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"userId": None},
+        {"userId": "jo@shop.example"},
+        {"anonymousId": None, "context": {}},
+        {"context": {"consent": {"categoryPreferences": {"Advertising": False}}}},
+        {"context": "none", "anonymousId": None, "traits": []},
+    ],
+)
+def test_who_says_nothing_of_a_customer_is_not_kept(port: Port, changes: dict[str, Any]) -> None:
+    kept(port)
+    heard = send(port, SEGMENT, json.dumps(IDENTIFY | changes).encode())
+    assert (heard.status, kept(port)) == (204, [])
+
+
+def test_an_identification_that_is_refused_is_acknowledged_and_kept(port: Port) -> None:
+    kept(port)
+    heard = send(port, SEGMENT, json.dumps(IDENTIFY | {"userId": "c" * 300}).encode())
+    (entry,) = kept(port)
+    assert (heard.status, entry.kind) == (204, EntryKind.REJECTION)
+    (fault,) = json.loads(entry.detail)["faults"]
+    assert (json.loads(entry.detail)["was"], fault["field"]) == ("identification", "userId")
+
+
 def test_events_that_come_in_one_body_are_not_taken_for_their_signature_is_that_of_one_alone(port: Port) -> None:
     event = json.dumps(ORDERS["segment"]).encode()
     kept(port)

@@ -132,7 +132,7 @@ class OrderRoutes:
         return self._answered(orders.reply_appsflyer(judged, entry_id), request, kept=[_COUNTED[judged.draft.kind]])
 
     def webhook(self, shop: Shop, click: TakeClick) -> Callable[[Request, Callable[[], None]], Answer]:
-        """`POST /webhooks/…`: an order as this kind of shop sends it, or a click, which is handed on."""
+        """`POST /webhooks/…`: what this kind of shop sends; a click is handed on."""
 
         def take(request: Request, changed: Callable[[], None]) -> Answer:
             if webhooks.is_ping(request.body):
@@ -150,10 +150,10 @@ class OrderRoutes:
                 # Whose address the visitor has is not known here: the request is the passer-on's.
                 origin = connection("", heard.agent, heard.referer)
                 return click(heard.query, origin, request.persistence, request.done)
-            entry_ids = self._collector.keep([each.draft for each in heard], request.head.origin, request.done)
-            return self._answered(
-                webhooks.reply(heard, entry_ids), request, kept=[_COUNTED[each.draft.kind] for each in heard]
-            )
+            entry_ids = self._collector.keep([each.draft for each in heard.judged], request.head.origin, request.done)
+            counted = _COUNTED_BY[heard.asked.one]
+            kept = [counted[each.draft.kind] for each in heard.judged]
+            return self._answered(webhooks.reply(heard, entry_ids), request, kept=kept)
 
         return take
 

@@ -182,6 +182,17 @@ def judge_said(said: Mapping[str, object], received_ms: int, as_sent: Callable[[
     return Judged(Draft(EntryKind.ORDER, b"", piece), verdict)
 
 
+def judge_said_identification(
+    said: Mapping[str, object], received_ms: int, as_sent: Callable[[Fault], Fault]
+) -> Judged:
+    """The same of an identification."""
+    verdict = identification.judge_fields(said, received_ms)
+    if isinstance(verdict, Rejection):
+        named = tuple(map(as_sent, verdict.faults))
+        return _rejected("identification", _encode(said), msgspec.structs.replace(verdict, faults=named))
+    return Judged(Draft(EntryKind.OTHER, identification.NAME.encode(), verdict.query), verdict)
+
+
 def judge_identification(piece: bytes, received_ms: int, admit: Admit) -> Judged:
     """The same of a body of identifications."""
     verdict = identification.judge(piece, received_ms, admit)

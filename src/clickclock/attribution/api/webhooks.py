@@ -1,4 +1,4 @@
-"""Webhooks of shops: a signed body → the amendments in it, each judged, or the click; and the reply.
+"""Webhooks of shops: a signed body → its amendments or its identification, judged, or its click; and the reply.
 
 Never does I/O. Invariants: nothing of a body is read before its signature is right; an order that is refused is kept,
 and acknowledged: shops stop sending to an address that refuses, and could not mend it by sending it again.
@@ -8,10 +8,10 @@ and acknowledged: shops stop sending to an address that refuses, and could not m
 """
 
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from clickclock.attribution.api import orders
-from clickclock.attribution.api.orders import Judged, Reply
+from clickclock.attribution.api.orders import Asked, Judged, Reply
 from clickclock.attribution.clicks.account import UNKNOWN_CLIENT, Account
 from clickclock.attribution.clicks.page_event import PageClick
 from clickclock.attribution.clicks.query import Unreadable, split
@@ -21,6 +21,13 @@ from clickclock.attribution.orders.shop_order import Secrets, Shop
 
 _PING: Final = b"webhook_id="
 """WooCommerce asks so whether anybody is there before it saves a webhook, and signs nothing."""
+
+
+class Told(NamedTuple):
+    """What a webhook says, each judged: the amendments of an order, oldest first, or one identification."""
+
+    asked: Asked
+    judged: list[Judged]
 
 
 def is_ping(body: bytes) -> bool:
@@ -36,8 +43,8 @@ def hear(
     received_ms: int,
     find: Callable[[str], Account | None],
     secrets: Secrets,
-) -> list[Judged] | PageClick | Reply:
-    """The amendments of a webhook, oldest first, or its click; or the reply to one that is refused, or says neither."""
+) -> Told | PageClick | Reply:
+    """What a webhook says, or its click; or the reply to one that is refused, or says nothing."""
     try:
         client_id = split(query).get("client_id", "")
     except Unreadable:
@@ -59,18 +66,23 @@ def hear(
         return _refused(400, Kind.INVALID, str(error))
     if (clicked := shop.click(event, client_id)) is not None:
         return clicked
+    if (identified := shop.identification(event, client_id)) is not None:
+        judge = orders.judge_said_identification
+        return Told(orders.IDENTIFICATIONS, [judge(identified, received_ms, shop.as_sent)])
     judged: list[Judged] = []
     for each in shop.read(event, client_id):
         judged.append(orders.judge_said(each, received_ms, shop.as_sent))
         if isinstance(judged[-1].verdict, Rejection):
             break  # what comes after it has the same faults
-    return judged or Reply(204)
+    return Told(orders.ORDERS, judged) if judged else Reply(204)
 
 
-def reply(judged: Sequence[Judged], entry_ids: Sequence[str]) -> Reply:
-    """The reply once everything is on disk: the results, as `POST /orders` gives them, and never a refusal."""
-    results = orders.Results(len(judged))
-    for each, entry_id in zip(judged, entry_ids, strict=True):
+def reply(told: Told, entry_ids: Sequence[str]) -> Reply:
+    """The reply once everything is on disk: of orders the results, as `POST /orders` gives them, never a refusal."""
+    if told.asked is orders.IDENTIFICATIONS:
+        return Reply(204)
+    results = orders.Results(len(told.judged))
+    for each, entry_id in zip(told.judged, entry_ids, strict=True):
         results.add(each, entry_id)
     found = results.reply()
     return Reply(202, found.fields, found.body)

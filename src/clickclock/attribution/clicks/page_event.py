@@ -65,7 +65,7 @@ def page_click(event: Any, client_id: str) -> PageClick | None:
         "cli_ubid": _text(said.get("cli_ubid")) or _text(event.get("anonymousId")),
         "device_id": _text(said.get("device_id")) or _text(device.get("advertisingId")) or _text(device.get("id")),
         "seller_id": _text(said.get("seller_id")),
-        "consent": _consent(context),
+        "consent": consent_of(context),
         "event_time": _time_ms(event.get("timestamp") or event.get("originalTimestamp")),
         "landing_page": address,
         **campaign,
@@ -91,7 +91,7 @@ def _campaign(context: Mapping[str, Any], query: bytes) -> dict[str, str]:
     return {name: text for name, text in found.items() if b"%b=" % name.encode() not in query}
 
 
-def _consent(context: Mapping[str, Any]) -> str:
+def consent_of(context: Mapping[str, Any]) -> str:
     """What the visitor allows ads, if the event says it; nothing otherwise."""
     given = _object(_object(context.get("consent")).get("categoryPreferences"))
     said = [value for name, value in given.items() if str(name).lower() in _ADVERTISING]

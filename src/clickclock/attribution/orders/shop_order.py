@@ -1,4 +1,4 @@
-"""An order as a webhook says it, in our own fields: Shopify's and WooCommerce's, and events of Segment and RudderStack.
+"""What a webhook says, in our own fields: orders of Shopify and WooCommerce, and events of Segment and RudderStack.
 
 Never does I/O, and never judges: `amendment.judge_fields` does. Reads no name, no address and no e-mail address, so
 none of them is kept. Invariants: the same body says the same for ever, so a delivery that comes twice changes nothing;
@@ -20,7 +20,7 @@ from typing import Any, Final
 
 import msgspec
 
-from clickclock.attribution.clicks.page_event import PageClick, page_click
+from clickclock.attribution.clicks.page_event import PageClick, consent_of, page_click
 from clickclock.attribution.orders import amendment, money
 from clickclock.attribution.orders.order_fields import Fault
 from clickclock.foundation.instant import ms_of
@@ -62,6 +62,8 @@ class Shop(msgspec.Struct, frozen=True):
     orders: Callable[[Mapping[str, Any], str], Iterator[Said]]
     click: Callable[[Any, str], PageClick | None] = lambda _event, _client_id: None
     """The click that a body says."""
+    identification: Callable[[Any, str], Said | None] = lambda _event, _client_id: None
+    """The identification that a body says, in our own fields."""
 
     def read(self, body: Any, client_id: str) -> list[Said]:
         """What a webhook's body says of an order of this client, oldest first; nothing if it is of something else."""
@@ -173,9 +175,8 @@ def _of_event(body: Mapping[str, Any], client_id: str) -> Iterator[Said]:
     event, said = str(body.get("event")).strip().lower(), body.get("properties")
     if body.get("type") != "track" or event not in _STATUS_OF_EVENTS or not isinstance(said, dict):
         return
-    context, user_id = body.get("context"), _text(body.get("userId"))
-    device = context.get("device") if isinstance(context, dict) else None
-    device = device if isinstance(device, dict) else {}
+    user_id = _text(body.get("userId"))
+    device = _object(_object(body.get("context")).get("device"))
     order = _present(
         client_id=client_id,
         order_id=_text(said.get("order_id")),
@@ -192,6 +193,31 @@ def _of_event(body: Mapping[str, Any], client_id: str) -> Iterator[Said]:
         yield _refunded(order, _decimal(_computed(said["refunded_amount"], said)), order.get("event_time"))
     else:
         yield order if status is None else {**order, "status": status}
+
+
+def _identified(event: Any, client_id: str) -> Said | None:
+    """The customer of a visitor, by an event of the kind `identify` or `alias`.
+
+    None if it ties nobody to a customer, if the customer is a mail address, or if the visitor does not allow ads.
+    """
+    if not isinstance(event, dict) or event.get("type") not in _IDENTIFYING:
+        return None
+    context, traits = _object(event.get("context")), _object(event.get("traits"))
+    device = _object(context.get("device"))
+    customer = _text(event.get("userId"))
+    said = _present(
+        client_id=client_id,
+        customer_id=customer,
+        cli_ubid=_text(traits.get("cli_ubid") or event.get(_IDENTIFYING[event["type"]])),
+        device_id=_text(device.get("advertisingId") or device.get("id")),
+        event_time=_time_ms(event.get("timestamp") or event.get("originalTimestamp")),
+    )
+    is_known = customer is not None and "@" not in customer and not said.keys().isdisjoint(("cli_ubid", "device_id"))
+    return said if is_known and consent_of(context) != "denied" else None
+
+
+def _object(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
 
 
 def _refunded(order: Said, given_back: Decimal, event_time: Any) -> Said:
@@ -283,6 +309,8 @@ def _secret_itself(secret: bytes, _body: bytes) -> bytes:
 
 
 _BY_SHOPS: Final = "The base64 of the body's HMAC-SHA256, by the secret that the shop shares with us."
+_IDENTIFYING: Final = {"identify": "anonymousId", "alias": "previousId"}
+"""The kinds of events that tie a visitor to a customer, and the visitor's field in each."""
 _EVENT_NAMES: Final = {
     "order_id": "properties.order_id",
     "amount": "properties.total",
@@ -322,6 +350,7 @@ SEGMENT: Final = Shop(
     _EVENT_NAMES,
     _of_event,
     page_click,
+    _identified,
 )
 RUDDERSTACK: Final = Shop(
     "rudderstack",
@@ -332,5 +361,6 @@ RUDDERSTACK: Final = Shop(
     _EVENT_NAMES,
     _of_event,
     page_click,
+    _identified,
 )
 SHOPS: Final = (SHOPIFY, WOOCOMMERCE, SEGMENT, RUDDERSTACK)
