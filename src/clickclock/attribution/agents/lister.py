@@ -127,8 +127,8 @@ class Lister:
     def _since(self, credits_: "_Credits", asked: Orders) -> datetime | None:
         """A time since which there are, most likely, as many fitting orders as a page has; None if there are fewer.
 
-        For this the engine reads times, and what is filtered by. With all columns that it knows of those rows alone, it
-        reads few others then: half the time of looking for a page's orders at once.
+        The engine reads times for this, and what is filtered by. It then reads the other columns of few rows. Together
+        that takes half the time of looking for a page's orders at once.
         """
         rows = _behind(credits_.stored(), asked.filters, asked.after)
         most = asked.limit + 1
