@@ -14,6 +14,7 @@ from typing import Any
 import httpx
 import pytest
 
+from clickclock.foundation.instant import ms_of
 from tests.acceptance.service import Service, running
 from tests.releases import program_of_the_last, until
 from tests.supervisors import kill_supervisor
@@ -108,15 +109,15 @@ class Roll:
         times = Counter((each["scheduleId"], each["nominalTime"]) for each in found if each.get("scheduleId"))
         assert set(times.values()) == {1}
         for number in range(SCHEDULES):
-            mine = sorted(_seconds(at) for name, at in times if name == f"s{number}")
-            assert [late - early for early, late in itertools.pairwise(mine)] == [1] * (len(mine) - 1)
+            mine = sorted(_ms(at) for name, at in times if name == f"s{number}")
+            assert [late - early for early, late in itertools.pairwise(mine)] == [1000] * (len(mine) - 1)
         path = f"{service.url}/schedulerService/jobTrigger"
         assert httpx.delete(path, params={"triggerId": long["triggerId"]}).is_success
         until(lambda: self.long(service)["state"] == "cancelled", "the long job is cancelled")
 
 
-def _seconds(at: str) -> int:
-    return round(datetime.fromisoformat(at).timestamp())
+def _ms(at: str) -> int:
+    return ms_of(datetime.fromisoformat(at))
 
 
 def test_both_releases_serve_one_postgresql_while_replicas_are_replaced(
