@@ -192,6 +192,18 @@ def test_uploads_are_files_and_say_what_is_held_and_why(desk: Desk, config: Conf
     assert _told(later, "uploads", clientId="other")["files"] == []
 
 
+def test_files_of_leads_are_found_by_their_network(desk: Desk, config: Config, tmp_path: Path) -> None:
+    placed = _at(1)
+    clicked = click(_id(_at(60), 1), _at(60), received_ms=_at(60), cli_ubid="ada", gclid="EAIaIQobChMI" + "x" * 40)
+    load(desk.lake, clicked, order(_id(placed, 2), "A-1", placed, received_ms=placed, cli_ubid="ada", kind="lead"))
+    run(desk.lake, tmp_path)
+    later = dataclasses.replace(desk, exporter=_exporter(config, desk.lake, NOW + timedelta(days=2)))
+    later.exporter.step(Wanted("last", others=(conversion(Network.GOOGLE, "Lead", "lead"),)))
+    (file,) = _told(later, "uploads", network="google")["files"]
+    assert (file["network"], file["orderKind"], file["kinds"]) == ("google", "lead", {"conversion": 1})
+    assert _told(later, "uploads", network="meta")["files"] == []
+
+
 def _exporter(config: Config, lake: Lake, now: datetime) -> Exporter:
     return Exporter(lake, policies_of(config), ManualClock(now), Outbox(config.data_dir / "exports"))
 

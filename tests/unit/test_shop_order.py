@@ -1,5 +1,6 @@
 """Orders in the words of shops: what becomes of each, and what says nothing."""
 
+import copy
 from typing import Any
 
 import pytest
@@ -288,3 +289,33 @@ def test_faults_of_an_event_are_said_in_its_own_names() -> None:
     assert isinstance(judged, amendment.Rejection)
     told = [SEGMENT.as_sent(each).field for each in judged.faults]
     assert told == ["properties.order_id", "properties.currency", "properties.total"]
+
+
+ODD = [None, [], {}, [1], {"a": 1}, 7, 1.5, True, "x", ""]
+WHOLE = {
+    "event": "Order Completed",
+    "anonymousId": "a",
+    "userId": "u",
+    "timestamp": "2026-11-20T10:00:00Z",
+    "context": {},
+    "traits": {},
+    "properties": {"url": "https://shop.example/?gclid=x"},
+}
+PLACES = [
+    *(("type",), ("event",), ("anonymousId",), ("previousId",), ("userId",), ("timestamp",), ("context",), ("traits",)),
+    *(("properties",), ("context", "device"), ("context", "page"), ("context", "campaign"), ("context", "consent")),
+    *(("traits", "cli_ubid"), ("properties", "url"), ("properties", "products")),
+]
+
+
+@pytest.mark.parametrize("kind", ["identify", "alias", "page", "track"])
+@pytest.mark.parametrize("place", PLACES, ids=".".join)
+def test_an_event_with_any_value_in_any_place_is_read_or_says_nothing(kind: str, place: tuple[str, ...]) -> None:
+    for value in ODD:
+        event: dict[str, Any] = {**copy.deepcopy(WHOLE), "type": kind}
+        inner = event
+        for name in place[:-1]:
+            inner = inner[name]
+        inner[place[-1]] = value
+        for read in (SEGMENT.read, SEGMENT.click, SEGMENT.identification):
+            read(event, "shop-1")

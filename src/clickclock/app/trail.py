@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 async def open_on_host(config: Config) -> "Store":
     """The store of a configuration, for one command. Raises `ClickclockError`."""
-    # Here and not at the top: these take longer to load than a report needs to be asked, and it records nothing.
+    # Here and not at the top: they are slow to load, and most commands that load this module record nothing.
     from clickclock.app.membership import open_store  # noqa: PLC0415 (see the line above)
     from clickclock.scheduler.store import Store  # noqa: PLC0415 (see the line above)
 

@@ -61,7 +61,7 @@ class GoogleConfig(Settings):
 class ConversionConfig(Settings):
     """What networks call the orders of one kind, beside purchases: a `[[conversion]]` table of the file."""
 
-    kind: str = Field(pattern="^[a-z0-9_]{1,32}$", description="The kind of orders, such as `lead`.")
+    kind: str = Field(pattern="^[a-z][a-z0-9_]{0,31}$", description="The kind of orders, such as `lead`.")
     meta_event: str | None = Field(
         None, min_length=1, max_length=_NAME_CHARACTERS_MAX, description="Meta's name of the event, such as `Lead`."
     )

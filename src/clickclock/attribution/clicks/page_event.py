@@ -50,7 +50,7 @@ class PageClick(msgspec.Struct, frozen=True):
 
 def page_click(event: Any, client_id: str) -> PageClick | None:
     """The click of a page event; None if it is another event, or no ad led to the page."""
-    if not isinstance(event, dict) or event.get("type") not in _TYPES:
+    if not isinstance(event, dict) or _text(event.get("type")) not in _TYPES:
         return None
     context, said = _object(event.get("context")), _object(event.get("properties"))
     page, device = _object(context.get("page")), _object(context.get("device"))

@@ -200,7 +200,7 @@ def _identified(event: Any, client_id: str) -> Said | None:
 
     None if it ties nobody to a customer, if the customer is a mail address, or if the visitor does not allow ads.
     """
-    if not isinstance(event, dict) or event.get("type") not in _IDENTIFYING:
+    if not isinstance(event, dict) or (visitor := _IDENTIFYING.get(str(event.get("type")))) is None:
         return None
     context, traits = _object(event.get("context")), _object(event.get("traits"))
     device = _object(context.get("device"))
@@ -208,11 +208,13 @@ def _identified(event: Any, client_id: str) -> Said | None:
     said = _present(
         client_id=client_id,
         customer_id=customer,
-        cli_ubid=_text(traits.get("cli_ubid") or event.get(_IDENTIFYING[event["type"]])),
+        cli_ubid=_text(traits.get("cli_ubid") or event.get(visitor)),
         device_id=_text(device.get("advertisingId") or device.get("id")),
         event_time=_time_ms(event.get("timestamp") or event.get("originalTimestamp")),
     )
-    is_known = customer is not None and "@" not in customer and not said.keys().isdisjoint(("cli_ubid", "device_id"))
+    is_known = (
+        customer is not None and "@" not in str(customer) and not said.keys().isdisjoint(("cli_ubid", "device_id"))
+    )
     return said if is_known and consent_of(context) != "denied" else None
 
 
