@@ -82,4 +82,3 @@ async def apply_examples(examples: Examples, engine: Engine) -> None:
         with suppress(ScheduleExists):
             await engine.store.schedules.create([NewSchedule(schedule, schedule_id, due)], now)
     engine.change_schedules()
-    engine.wake_dispatcher()

@@ -1,6 +1,7 @@
 """Each agent with a real SQLite, a clock that stands still, and an executor that does what the test says."""
 
-from collections.abc import AsyncIterator, Callable
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
@@ -8,6 +9,8 @@ from clickclock.foundation.clock import ManualClock
 from clickclock.scheduler.store import Store
 from tests.agents.scripted import ScriptedExecutor
 from tests.stores import NOW
+
+DEADLINE_S = 60.0
 
 
 @pytest.fixture
@@ -48,3 +51,10 @@ class Calls:
 def calls() -> Calls:
     """Where an agent's calls end up."""
     return Calls()
+
+
+async def until(condition: Callable[[], Awaitable[bool]]) -> None:
+    """Turn the loop until the condition holds: each look is a read of the store, off the loop."""
+    async with asyncio.timeout(DEADLINE_S):
+        while not await condition():
+            pass

@@ -22,15 +22,16 @@ async def begin(store: Store, **fields: object) -> None:
     await store.backfills.create(asked, counted, NOW)
 
 
-async def test_without_backfills_it_waits_to_be_woken(store: Store, clock: ManualClock, calls: Calls) -> None:
-    backfiller = Backfiller(store, clock, queued=calls)
+async def test_without_backfills_it_waits_to_be_woken(store: Store, clock: ManualClock) -> None:
+    backfiller = Backfiller(store, clock)
     assert await backfiller.step() is None
     assert not backfiller.may_go_on()
 
 
 async def test_one_trigger_after_the_other_until_it_is_done(store: Store, clock: ManualClock, calls: Calls) -> None:
     await begin(store)
-    backfiller = Backfiller(store, clock, queued=calls)
+    backfiller = Backfiller(store, clock)
+    store.on_queued = calls
     for _ in range(3):
         told = calls.count
         assert await backfiller.step() == 0.05
@@ -48,9 +49,9 @@ async def test_one_trigger_after_the_other_until_it_is_done(store: Store, clock:
     assert not backfiller.may_go_on()
 
 
-async def test_a_pace_lets_it_sleep_until_the_next_may_come(store: Store, clock: ManualClock, calls: Calls) -> None:
+async def test_a_pace_lets_it_sleep_until_the_next_may_come(store: Store, clock: ManualClock) -> None:
     await begin(store, max_concurrent_triggers=5, max_triggers_per_second=0.1)
-    backfiller = Backfiller(store, clock, queued=calls)
+    backfiller = Backfiller(store, clock)
     assert await backfiller.step() == 10.0
     clock.advance(4)
     assert await backfiller.step() == 6.0

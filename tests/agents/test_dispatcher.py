@@ -35,9 +35,9 @@ def dispatcher(build: Build, executor: ScriptedExecutor) -> Dispatcher:
     return build(local=executor)
 
 
-async def test_with_an_empty_queue_the_dispatcher_waits_to_be_woken(dispatcher: Dispatcher) -> None:
+async def test_with_an_empty_queue_the_dispatcher_waits_to_be_woken(dispatcher: Dispatcher, store: Store) -> None:
     assert await dispatcher.step() is None
-    assert not dispatcher.waits_for_slots
+    assert not store.queue.backlog.waits_for_slots
 
 
 async def test_a_queued_trigger_is_started_under_its_name(
@@ -90,7 +90,7 @@ async def test_while_all_slots_are_taken_the_dispatcher_looks_again(
     await queue(store)
     await queue(store)
     assert await dispatcher.step() == BLOCKED_LOOK_S
-    assert dispatcher.waits_for_slots
+    assert store.queue.backlog.waits_for_slots
     assert len(executor.running) == 1
 
 

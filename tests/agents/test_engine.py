@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Any
@@ -18,22 +18,14 @@ from clickclock.scheduler.executors import Capacity
 from clickclock.scheduler.insight.finding import FindingCode
 from clickclock.scheduler.jobs.trigger import SkipReason, State, StopReason
 from clickclock.scheduler.store import Store, database
+from tests.agents.conftest import DEADLINE_S, until
 from tests.agents.scripted import ScriptedExecutor
 from tests.stores import NODE, NOW, add_job, add_schedule, at, claim, ended, finish, heartbeat, plan, queue, states
-
-DEADLINE_S = 60.0
 
 
 @pytest.fixture
 def engine(store: Store, clock: ManualClock, executor: ScriptedExecutor) -> Engine:
     return Engine(store, clock, {"local": executor}, node=NODE, version="1", fraction=lambda: 0.5)
-
-
-async def until(condition: Callable[[], Awaitable[bool]]) -> None:
-    """Turn the loop until the condition holds: each look is a read of the store, off the loop."""
-    async with asyncio.timeout(DEADLINE_S):
-        while not await condition():
-            pass
 
 
 @asynccontextmanager
@@ -124,30 +116,6 @@ async def test_a_due_time_goes_all_the_way_without_a_pause(
     await engine.close(stop_jobs=False)
 
 
-async def test_an_end_that_waited_for_a_plan_which_does_not_come_is_written_all_the_same(
-    engine: Engine, store: Store, clock: ManualClock, executor: ScriptedExecutor
-) -> None:
-    await add_job(store)
-    await add_schedule(store, kind="once", expression="2026-11-20T10:01:00Z")
-    async with one_running(engine, store, executor) as trigger_id:
-
-        async def is_expecting() -> bool:
-            await store.triggers.find({}, None, 1)
-            return engine.planner.next_in_s() is not None
-
-        async def succeeded() -> bool:
-            return await states(store) == [State.SUCCEEDED]
-
-        await until(is_expecting)
-        clock.advance(59.97)
-        executor.end(f"{trigger_id}-1")
-        assert engine.watcher.is_told
-        assert not await succeeded()
-        await store.schedules.delete("s", clock.now())
-        engine.change_schedules()
-        await until(succeeded)
-
-
 async def test_a_call_and_its_cancelling_need_no_pause_either(
     engine: Engine, store: Store, executor: ScriptedExecutor
 ) -> None:
@@ -169,7 +137,7 @@ async def test_a_slot_that_gets_free_is_taken_at_once(engine: Engine, store: Sto
     await queue(store)
     await engine.open()
     await engine.dispatcher.step()
-    assert engine.dispatcher.waits_for_slots
+    assert store.queue.backlog.waits_for_slots
     executor.end(executor.starts[0])
     await engine.watcher.step()
     await engine.dispatcher.step()

@@ -6,10 +6,8 @@ from typing import Any
 import pytest
 
 from clickclock.foundation.clock import ManualClock
-from clickclock.foundation.errors import StoreUnreachable
 from clickclock.scheduler.agents.planner import (
     AHEAD_MAX,
-    BURST_S,
     CLAIM_MAX,
     CLEAR_S,
     POSTPONE_S,
@@ -20,6 +18,7 @@ from clickclock.scheduler.agents.planner import (
 )
 from clickclock.scheduler.jobs.trigger import State
 from clickclock.scheduler.store import Planned, Store, Taker
+from clickclock.scheduler.store.backlog import BURST
 from tests.agents.conftest import Calls
 from tests.stores import LEASE, NODE, NOW, add_job, add_schedule, at, job, new_schedule, plan, states, triggers
 
@@ -30,8 +29,8 @@ def replaced() -> Calls:
 
 
 @pytest.fixture
-def planner(store: Store, clock: ManualClock, calls: Calls, replaced: Calls) -> Planner:
-    return Planner(store, clock, fired=calls, replaced=replaced)
+def planner(store: Store, clock: ManualClock, replaced: Calls) -> Planner:
+    return Planner(store, clock, replaced=replaced)
 
 
 async def test_without_schedules_the_planner_waits_to_be_woken(planner: Planner) -> None:
@@ -39,20 +38,19 @@ async def test_without_schedules_the_planner_waits_to_be_woken(planner: Planner)
 
 
 async def test_the_planner_sleeps_until_the_next_time_and_then_fires(
-    planner: Planner, store: Store, clock: ManualClock, calls: Calls, replaced: Calls
+    planner: Planner, store: Store, clock: ManualClock, replaced: Calls
 ) -> None:
     await add_job(store)
     await add_schedule(store)
     assert await planner.step() == 60.0
-    assert calls.count == 0
     clock.advance(60)
     assert await planner.step() == 60.0
     assert await states(store) == [State.QUEUED]
-    assert (calls.count, replaced.count) == (1, 0)
+    assert replaced.count == 0
 
 
 async def test_a_time_is_planned_a_moment_ahead_and_not_sooner(store: Store, clock: ManualClock, calls: Calls) -> None:
-    planner = Planner(store, clock, fired=calls, replaced=calls, ahead_s=0.5)
+    planner = Planner(store, clock, replaced=calls, ahead_s=0.5)
     await add_job(store)
     await add_schedule(store)
     assert await planner.step() == 59.5
@@ -68,7 +66,7 @@ async def test_a_time_is_planned_a_moment_ahead_and_not_sooner(store: Store, clo
 async def test_what_can_wait_is_told_how_long_what_is_live_has_the_machine_for_itself(
     store: Store, clock: ManualClock, calls: Calls
 ) -> None:
-    planner = Planner(store, clock, fired=calls, replaced=calls, ahead_s=0.005)
+    planner = Planner(store, clock, replaced=calls, ahead_s=0.005)
     await add_job(store)
     await add_schedule(store)
     await planner.step()
@@ -157,32 +155,6 @@ async def test_who_is_beaten_to_a_due_time_leaves_the_next_ones_to_the_winner_fo
     assert await planner.step() == YIELD_S
 
 
-async def test_what_ended_is_written_before_a_plan_of_what_is_due(store: Store, clock: ManualClock) -> None:
-    seen = []
-
-    async def planning() -> None:
-        seen.append(await states(store))
-
-    planner = Planner(store, clock, fired=lambda: None, replaced=lambda: None, planning=planning)
-    await add_job(store)
-    await add_schedule(store)
-    await planner.step()
-    clock.advance(60)
-    await planner.step()
-    assert seen == [[]]
-    assert await states(store) == [State.QUEUED]
-
-
-async def test_a_plan_whose_answer_is_lost_is_looked_up(store: Store, clock: ManualClock, calls: Calls) -> None:
-    async def lost(_: Plan) -> tuple[Planned, bool]:
-        raise StoreUnreachable
-
-    planner = Planner(store, clock, fired=calls, replaced=calls, start_with=lost)
-    with pytest.raises(StoreUnreachable):
-        await planner.step()
-    assert calls.count == 1
-
-
 async def test_what_was_missed_is_listed_in_the_order_of_its_times(
     planner: Planner, store: Store, clock: ManualClock
 ) -> None:
@@ -201,12 +173,10 @@ HORIZON_S = 0.5
 def foreseeing(store: Store, clock: ManualClock, calls: Calls) -> Planner:
     """A planner whose starts are held for their moment, as far ahead as `HORIZON_S`."""
 
-    async def take(plan: Plan) -> tuple[Planned, bool]:
-        return await plan(Taker("local", NODE, LEASE, slots=1000, most=250)), False
+    async def take(plan: Plan) -> Planned:
+        return await plan(Taker("local", NODE, LEASE, slots=1000, most=250))
 
-    return Planner(
-        store, clock, fired=calls, replaced=calls, start_with=take, ahead_s=0.005, horizon_s=lambda: HORIZON_S
-    )
+    return Planner(store, clock, replaced=calls, start_with=take, ahead_s=0.005, horizon_s=lambda: HORIZON_S)
 
 
 async def test_all_that_is_certain_within_the_horizon_is_planned_in_one_go_when_the_first_is_half_of_it_away(
@@ -296,8 +266,9 @@ async def test_while_a_burst_that_was_planned_ahead_is_started_ends_can_wait(
     await planner.step()
     clock.advance(60 - HORIZON_S / 2 - 0.005)
     await planner.step()
-    seen = [planner.starts_wait()]
-    for seconds in (HORIZON_S / 2 + 0.005, BURST_S):
+    backlog = store.queue.backlog
+    seen = [backlog.starts_wait(clock.now())]
+    for seconds in (HORIZON_S / 2 + 0.005, BURST.total_seconds()):
         clock.advance(seconds)
-        seen.append(planner.starts_wait())
+        seen.append(backlog.starts_wait(clock.now()))
     assert seen == [False, True, False]

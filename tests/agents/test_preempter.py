@@ -28,7 +28,7 @@ async def test_the_urgent_one_takes_the_place_and_the_other_comes_back(
     await engine.dispatcher.step()
     second = await queue(store, "urgent")
     await engine.dispatcher.step()
-    assert engine.dispatcher.waits_for_slots
+    assert store.queue.backlog.waits_for_slots
     await engine.preempter.step()
     clock.advance(1)
     await engine.watcher.step()

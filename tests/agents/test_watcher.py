@@ -1,14 +1,15 @@
 """The watcher: exits become conclusions, and wishes to stop reach the executor."""
 
-from collections.abc import Callable, Sequence
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
 
 import pytest
 import sqlalchemy as sa
 
 from clickclock.foundation.clock import ManualClock
 from clickclock.foundation.errors import ExecutorUnreachable, StoreUnreachable
+from clickclock.scheduler.agents import watcher as watcher_module
 from clickclock.scheduler.agents.watcher import (
-    COMPANY_S_MAX,
     FINISH_MAX,
     PATIENCE_S,
     SEEN_RUNNING_AFTER_S,
@@ -20,7 +21,7 @@ from clickclock.scheduler.agents.watcher import (
 from clickclock.scheduler.executors import Sighting
 from clickclock.scheduler.jobs.trigger import ExitKind, State
 from clickclock.scheduler.store import Store, database
-from tests.agents.conftest import Calls
+from tests.agents.conftest import Calls, until
 from tests.agents.scripted import ScriptedExecutor
 from tests.stores import LEASE, NOW, add_job, at, claim, ended, finish, queue, states, triggers
 
@@ -32,13 +33,10 @@ def build(
     clock: ManualClock,
     executor: ScriptedExecutor,
     calls: Calls,
-    *,
-    starts_wait: bool = False,
-    company_in_s: float | None = None,
 ) -> Watcher:
     return Watcher(
         store, clock, {"local": executor}, lease_id=LEASE, fraction=lambda: 0.5, concluded=calls,
-        look_for_stops_s=LOOK_S, starts_wait=lambda: starts_wait, company_in_s=lambda: company_in_s,
+        look_for_stops_s=LOOK_S,
     )  # fmt: skip
 
 
@@ -219,7 +217,7 @@ async def test_an_attempt_that_was_on_its_way_when_it_was_cancelled_is_stopped_a
     await store.triggers.cancel(launch.name.rpartition("-")[0], NOW)
     assert await watcher.step() == STOP_AGAIN_S
     await executor.start([launch])
-    assert await watcher.step() == SEEN_RUNNING_AFTER_S
+    assert await watcher.step() == 0.0
     assert executor.stops == []
     clock.advance(SEEN_RUNNING_AFTER_S)
     await watcher.step()
@@ -307,9 +305,10 @@ async def test_while_starts_wait_ends_do_but_not_for_long(
     store: Store, clock: ManualClock, executor: ScriptedExecutor, calls: Calls
 ) -> None:
     await add_job(store)
-    watcher = build(store, clock, executor, calls, starts_wait=True)
+    watcher = build(store, clock, executor, calls)
     await watcher.step()
     name = await started(store, executor)
+    store.queue.backlog.planned(may_be_more=True)
     executor.end(name)
     clock.advance(YIELD_S)
     assert await watcher.step() == YIELD_S
@@ -328,7 +327,7 @@ async def test_a_cluster_that_fails_holds_up_no_other(
 
     watcher = Watcher(
         store, clock, {"broken": Broken(clock), "local": executor}, lease_id=LEASE, fraction=lambda: 0.5,
-        concluded=calls, look_for_stops_s=LOOK_S, starts_wait=lambda: False,
+        concluded=calls, look_for_stops_s=LOOK_S,
     )  # fmt: skip
     await add_job(store)
     executor.end(await started(store, executor))
@@ -343,7 +342,7 @@ async def test_a_wish_to_stop_waits_for_a_cluster_that_is_away_and_no_other_does
     away = ScriptedExecutor(clock)
     watcher = Watcher(
         store, clock, {"away": away, "local": executor}, lease_id=LEASE, fraction=lambda: 0.5, concluded=calls,
-        look_for_stops_s=LOOK_S, starts_wait=lambda: False,
+        look_for_stops_s=LOOK_S,
     )  # fmt: skip
     await add_job(store)
     await add_job(store, "elsewhere", cluster="away")
@@ -361,109 +360,91 @@ async def test_a_wish_to_stop_waits_for_a_cluster_that_is_away_and_no_other_does
     assert [name for name, _ in away.stops] == [f"{there}-1"]
 
 
-async def test_an_end_waits_for_a_plan_that_is_near_and_is_written_with_it(
-    store: Store, clock: ManualClock, executor: ScriptedExecutor, calls: Calls
-) -> None:
-    watcher = build(store, clock, executor, calls, company_in_s=COMPANY_S_MAX)
-    await add_job(store)
-    assert not watcher.join()
-    executor.end(await started(store, executor))
-    assert await watcher.step() == COMPANY_S_MAX
-    assert await states(store) == [State.STARTING]
-    assert watcher.join()
+@pytest.fixture
+async def patient(
+    watcher: Watcher, store: Store, executor: ScriptedExecutor, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[asyncio.Task[float | None]]:
+    """A step that writes an end for which nobody waits, and has patience without end."""
+    monkeypatch.setattr(watcher_module, "PATIENCE_S", 3600.0)
     await watcher.step()
-    assert await states(store) == [State.SUCCEEDED]
-    assert not watcher.join()
-
-
-async def test_news_waits_for_a_plan_that_is_near_without_a_step_of_its_own(
-    store: Store, clock: ManualClock, executor: ScriptedExecutor, calls: Calls
-) -> None:
-    watcher = build(store, clock, executor, calls, company_in_s=COMPANY_S_MAX)
+    executor.is_urgent = False
     await add_job(store)
     executor.end(await started(store, executor))
-    assert not watcher.hear()
-    assert watcher.join()
-    await watcher.step()
+    step = asyncio.create_task(watcher.step())
+    yield step
     assert await states(store) == [State.SUCCEEDED]
-    assert not watcher.join()
 
 
-@pytest.mark.parametrize("company_in_s", [None, 0.0, -1.0, COMPANY_S_MAX + 0.001])
-async def test_news_wants_a_step_when_no_plan_is_near(
-    store: Store, clock: ManualClock, executor: ScriptedExecutor, calls: Calls, company_in_s: float | None
+async def test_an_end_that_nobody_waits_for_shares_the_commit_of_the_next_write(
+    patient: asyncio.Task[float | None], store: Store
 ) -> None:
-    assert build(store, clock, executor, calls, company_in_s=company_in_s).hear() == 0
+    async def is_written() -> bool:
+        await store.ping_s()
+        return patient.done()
+
+    await until(is_written)
 
 
-@pytest.mark.parametrize("company_in_s", [0.0, -1.0, COMPANY_S_MAX + 0.001])
-async def test_an_end_does_not_wait_for_a_plan_that_is_far_or_overdue(
-    store: Store, clock: ManualClock, executor: ScriptedExecutor, calls: Calls, company_in_s: float
+async def test_an_end_that_nobody_waits_for_is_written_when_it_has_waited(
+    watcher: Watcher, store: Store, executor: ScriptedExecutor
 ) -> None:
-    watcher = build(store, clock, executor, calls, company_in_s=company_in_s)
+    executor.is_urgent = False
     await add_job(store)
     executor.end(await started(store, executor))
     await watcher.step()
     assert await states(store) == [State.SUCCEEDED]
 
 
-async def who_has_heard(
-    store: Store,
-    clock: ManualClock,
-    executor: ScriptedExecutor,
-    calls: Calls,
-    *,
-    plan_in_s: float,
-    is_urgent: bool = False,
-) -> Watcher:
-    """A watcher with an attempt that has ended, for which nobody waits unless it is urgent."""
+async def test_news_that_somebody_waits_for_does_not_wait_for_a_step_that_has_patience(
+    patient: asyncio.Task[float | None], watcher: Watcher, executor: ScriptedExecutor, store: Store
+) -> None:
+    for _ in range(10):
+        watcher.hear()
+        assert await states(store) == [State.STARTING]
+    executor.is_urgent = True
+
+    async def is_written() -> bool:
+        watcher.hear()
+        await states(store)
+        return patient.done()
+
+    await until(is_written)
+
+
+async def test_a_wish_to_stop_does_not_wait_for_a_step_that_has_patience(
+    patient: asyncio.Task[float | None], watcher: Watcher, store: Store
+) -> None:
+    async def is_written() -> bool:
+        watcher.look_for_stops()
+        await states(store)
+        return patient.done()
+
+    await until(is_written)
+
+
+@pytest.mark.parametrize("is_urgent", [True, False])
+async def test_whoever_waits_for_an_end_or_for_its_slot_has_no_patience(
+    watcher: Watcher, store: Store, executor: ScriptedExecutor, is_urgent: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watcher_module, "PATIENCE_S", 3600.0)
     executor.is_urgent = is_urgent
     await add_job(store)
     executor.end(await started(store, executor))
-    return build(store, clock, executor, calls, company_in_s=plan_in_s)
-
-
-async def test_ends_that_nobody_waits_for_wait_a_moment_for_each_other(
-    store: Store, clock: ManualClock, executor: ScriptedExecutor, calls: Calls
-) -> None:
-    watcher = await who_has_heard(store, clock, executor, calls, plan_in_s=10.0)
-    assert watcher.hear() == PATIENCE_S
-    clock.advance(PATIENCE_S / 2)
-    executor.end(await started(store, executor))
-    assert watcher.hear() == PATIENCE_S / 2
-    assert await watcher.step() == PATIENCE_S / 2
-    assert await states(store) == [State.STARTING] * 2
-    clock.advance(PATIENCE_S / 2)
-    await watcher.step()
-    assert await states(store) == [State.SUCCEEDED] * 2
-    executor.end(await started(store, executor))
-    assert watcher.hear() == PATIENCE_S
-
-
-async def test_ends_that_nobody_waits_for_come_with_the_next_plan(
-    store: Store, clock: ManualClock, executor: ScriptedExecutor, calls: Calls
-) -> None:
-    watcher = await who_has_heard(store, clock, executor, calls, plan_in_s=0.9 * PATIENCE_S)
-    assert watcher.hear() is None
-    assert watcher.join()
+    store.queue.backlog.claimed("local", may_be_more=False, is_blocked=not is_urgent)
     await watcher.step()
     assert await states(store) == [State.SUCCEEDED]
 
 
-async def test_who_waits_for_an_end_waits_for_no_other(
-    store: Store, clock: ManualClock, executor: ScriptedExecutor, calls: Calls
+async def test_an_attempt_that_nobody_waits_for_is_seen_running_a_little_later(
+    watcher: Watcher, store: Store, clock: ManualClock, executor: ScriptedExecutor
 ) -> None:
-    watcher = await who_has_heard(store, clock, executor, calls, plan_in_s=10.0, is_urgent=True)
-    assert watcher.hear() == 0
+    executor.is_urgent = False
+    await add_job(store)
+    await started(store, executor)
     await watcher.step()
-    assert await states(store) == [State.SUCCEEDED]
-
-
-async def test_an_edit_that_waits_for_starts_hurries_what_has_patience(
-    store: Store, clock: ManualClock, executor: ScriptedExecutor, calls: Calls
-) -> None:
-    watcher = await who_has_heard(store, clock, executor, calls, plan_in_s=10.0)
-    watcher.hear()
-    watcher.hurry()
+    clock.advance(SEEN_RUNNING_AFTER_S)
+    assert await watcher.step() == pytest.approx(PATIENCE_S - SEEN_RUNNING_AFTER_S)
+    assert await states(store) == [State.STARTING]
+    clock.advance(PATIENCE_S)
     await watcher.step()
-    assert await states(store) == [State.SUCCEEDED]
+    assert await states(store) == [State.RUNNING]

@@ -13,7 +13,7 @@ import pytest
 import sqlalchemy as sa
 
 from clickclock.foundation.errors import StoreReplaced, StoreUnreachable
-from clickclock.scheduler.store.database import POSTGRESQL_WRITERS, Database
+from clickclock.scheduler.store.database import GROUP_MAX, POSTGRESQL_WRITERS, Database
 from clickclock.scheduler.store.database_files import LOOK_S
 from clickclock.scheduler.store.prepared import command
 from tests.acceptance.clicking import until
@@ -56,6 +56,107 @@ async def test_what_comes_while_another_writes_shares_its_commit_on_sqlite(datab
     await asyncio.gather(database.write(first), database.write(insert(2)), database.write(insert(3)), let_go())
     assert len(commits) == (1 if database.is_sqlite else 3)
     assert await numbers(database) == [1, 2, 3]
+
+
+LONG_S = 3600.0
+
+
+async def test_what_may_wait_precedes_the_next_write_in_its_commit_on_sqlite(database: Database) -> None:
+    commits: list[object] = []
+    sa.event.listen(database.engine, "commit", commits.append)
+    if not database.is_sqlite:  # there it has a commit of its own, and waits for nobody
+        await database.write(insert(1), may_wait_s=LONG_S)
+        assert len(commits) == 1
+        return
+
+    def last(connection: sa.Connection) -> list[int]:
+        seen = list(connection.execute(sa.select(table.c.number)).scalars())
+        insert(3)(connection)
+        return seen
+
+    patient = [database.write(insert(number), may_wait_s=LONG_S) for number in (1, 2)]
+    *_, seen = await asyncio.gather(*patient, database.write(last))
+    assert (seen, len(commits)) == ([1, 2], 1)
+    assert await numbers(database) == [1, 2, 3]
+
+
+async def test_what_may_wait_waits_no_longer_than_it_said(database: Database) -> None:
+    await database.write(insert(1), may_wait_s=0.01)
+    assert await numbers(database) == [1]
+
+
+async def test_a_flush_commits_what_waits(database: Database) -> None:
+    waiting = asyncio.create_task(database.write(insert(1), may_wait_s=LONG_S))
+    while not waiting.done():
+        database.flush()
+        await numbers(database)
+    assert await numbers(database) == [1]
+
+
+async def test_what_waits_when_the_database_is_closed_is_written(kind: str, blank_url: Callable[[str], str]) -> None:
+    url = blank_url(kind)
+    database = Database(url)
+    await database.write(table.create)
+    waiting = asyncio.create_task(database.write(insert(1), may_wait_s=LONG_S))
+    await numbers(database)  # meanwhile it is asked for
+    await asyncio.to_thread(database.close)
+    await waiting
+    again = Database(url)
+    assert await numbers(again) == [1]
+    again.close()
+
+
+async def test_a_fault_of_what_waited_is_its_own(database: Database) -> None:
+    await database.write(insert(1))
+    results = await asyncio.gather(
+        database.write(insert(1), may_wait_s=LONG_S), database.write(insert(2)), return_exceptions=True
+    )
+    if database.is_sqlite:
+        assert isinstance(results[0], sa.exc.IntegrityError)
+    assert await numbers(database) == [1, 2]
+
+
+async def test_all_that_waited_are_written_though_they_are_more_than_a_group(database: Database) -> None:
+    many = 2 * GROUP_MAX
+    patient = [database.write(insert(number), may_wait_s=LONG_S) for number in range(many)]
+    await asyncio.gather(*patient, database.write(insert(many)))
+    assert await numbers(database) == list(range(many + 1))
+
+
+async def test_a_claim_of_what_is_being_queued_shares_its_commit_on_sqlite(database: Database) -> None:
+    commits: list[object] = []
+    sa.event.listen(database.engine, "commit", commits.append)
+    asked = threading.Event()
+    following: list[asyncio.Task[object]] = []
+
+    def queue(connection: sa.Connection) -> None:
+        assert asked.wait(WITHIN_S)
+        insert(1)(connection)
+
+    async def let_go() -> None:
+        asked.set()
+
+    def claim() -> None:
+        following.extend(asyncio.create_task(each) for each in (database.write(insert(2)), let_go()))
+
+    database.on_queued = claim
+    if not database.is_sqlite:
+        asked.set()  # there the claim is asked for when the triggers are on disk
+    await database.write_triggers(queue, queues=lambda _: True)
+    await asyncio.gather(*following)
+    assert len(commits) == (1 if database.is_sqlite else 2)
+    assert await numbers(database) == [1, 2]
+
+
+@pytest.mark.parametrize(("queues", "is_expected"), [(True, False), (False, False), (False, True)])
+async def test_a_claim_is_asked_for_once_where_triggers_are_queued(
+    database: Database, queues: bool, is_expected: bool
+) -> None:
+    """On SQLite it is asked for before that is known, if it is expected."""
+    seen: list[list[int]] = []
+    database.on_queued = lambda: seen.append([])
+    await database.write_triggers(insert(1), queues=lambda _: queues, is_expected=is_expected)
+    assert len(seen) == (queues or (is_expected and database.is_sqlite))
 
 
 async def test_a_fault_takes_back_its_own_work_and_nobody_elses(database: Database) -> None:

@@ -98,7 +98,7 @@ class Replica:
 
     async def _dispatch(self) -> None:
         await self.engine.dispatcher.step()
-        if self.engine.dispatcher.waits_for_slots:
+        if self.engine.store.queue.backlog.waits_for_slots:
             await self.engine.preempter.step()
 
     async def _watch(self) -> object:

@@ -97,12 +97,16 @@ class FaultyDatabase(Database):
         self._faults = faults
         self.kind = real.kind
         self.is_sqlite = real.is_sqlite
+        self.on_queued = lambda: None
 
     async def read(self, work: Callable[[sa.Connection], T]) -> T:
         return await self._faults.around(lambda: self._real.read(work), StoreUnreachable)
 
-    async def write(self, work: Callable[[sa.Connection], T]) -> T:
-        return await self._faults.around(lambda: self._real.write(work), StoreUnreachable)
+    async def write(self, work: Callable[[sa.Connection], T], *, may_wait_s: float = 0.0) -> T:
+        return await self._faults.around(lambda: self._real.write(work, may_wait_s=may_wait_s), StoreUnreachable)
+
+    def flush(self) -> None:
+        self._real.flush()
 
 
 @dataclass(slots=True)

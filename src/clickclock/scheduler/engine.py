@@ -32,7 +32,7 @@ from clickclock.scheduler.agents.dispatcher import Dispatcher
 from clickclock.scheduler.agents.examiner import Examiner
 from clickclock.scheduler.agents.notifier import Notifier
 from clickclock.scheduler.agents.pauser import Pauser
-from clickclock.scheduler.agents.planner import Planner
+from clickclock.scheduler.agents.planner import Plan, Planner
 from clickclock.scheduler.agents.preempter import Preempter
 from clickclock.scheduler.agents.pruner import Pruner
 from clickclock.scheduler.agents.rescuer import COMPARE_EVERY_S, Rescuer
@@ -42,7 +42,7 @@ from clickclock.scheduler.agents.watcher import Watcher
 from clickclock.scheduler.executors import Executor, condition, shared
 from clickclock.scheduler.jobs.lease import Lease
 from clickclock.scheduler.jobs.limits import Limits
-from clickclock.scheduler.store import Edited, Heartbeat, Hint, Store
+from clickclock.scheduler.store import Edited, Heartbeat, Hint, Planned, Store
 from clickclock.scheduler.targets import Target
 from clickclock.scheduler.times.lookahead import HORIZON_S
 from clickclock.scheduler.vault import Vault
@@ -91,7 +91,6 @@ class Engine:
         self.vault = vault or Vault(None, {})
         self.started_at, self.limits = clock.now(), limits or Limits()
         self._is_news, self._offset = False, timedelta(0)
-        self._patience: asyncio.TimerHandle | None = None
         self._idle_s = 30.0 if store.kind == "sqlite" else POLL_S
         self.authenticator = Authenticator(store, clock)
         self._make_agents(targets or {}, fraction)
@@ -105,10 +104,8 @@ class Engine:
         self.planner = Planner(
             store,
             clock,
-            fired=self.wake_dispatcher,
             replaced=self.stop_attempts,
-            start_with=self.dispatcher.start_with,
-            planning=self._bring_ends,
+            start_with=self._start_planned,
             ahead_s=PLAN_AHEAD_S,
             horizon_s=lambda: min(HORIZON_S, self.executors[self.default_cluster].capabilities.holds_s / 2),
         )
@@ -120,8 +117,6 @@ class Engine:
             fraction=fraction,
             concluded=self._concluded,
             look_for_stops_s=self._idle_s,
-            starts_wait=lambda: self.planner.starts_wait() or self.dispatcher.is_behind,
-            company_in_s=self._plans_in_s,
         )
         self.rescuer = Rescuer(
             store,
@@ -133,12 +128,11 @@ class Engine:
             took_over=self._took_over,
             look_every_s=COMPARE_EVERY_S if store.kind == "sqlite" else None,
         )
-        self.settler = Settler(store, clock, executors, hurry=self._hurry_ends)
+        self.settler = Settler(store, clock, executors)
         self.preempter = Preempter(
             store, clock, executors, **here, preemptions_max=self.limits.preemptions_max, asked=self.stop_attempts
         )
-        self.backfiller = Backfiller(store, clock, queued=self.wake_dispatcher)
-        self.chainer = Chainer(store, clock, fired=self.wake_dispatcher)
+        self.backfiller, self.chainer = Backfiller(store, clock), Chainer(store, clock)
         self.pauser = Pauser(store, clock, paused=self.change_schedules)
         self.counter, self.pruner = Counter(store), Pruner(store, clock, executors, audit_days=self.limits.audit_days)
         self.alarmer, self.auditor = Alarmer(store, clock), Auditor(store, clock)
@@ -158,7 +152,7 @@ class Engine:
 
     def _make_loops(self) -> None:
         idle_s = self._idle_s
-        self._planner_loop = Loop("planner", self._plan, idle_s)
+        self._planner_loop = Loop("planner", self.planner.step, idle_s)
         self._dispatcher_loop = Loop("dispatcher", self._dispatch, idle_s)
         self._preempter_loop = Loop("preempter", self.preempter.step, idle_s)
         self._watcher_loop = Loop("watcher", self.watcher.step, idle_s)
@@ -169,7 +163,7 @@ class Engine:
         busy_s = self.planner.busy_s
         self._backfiller_loop = Loop("backfiller", self.backfiller.step, busy_s=busy_s)
         self._chainer_loop = Loop("chainer", self.chainer.step, idle_s)
-        self.store.queue.on_chain = self._chainer_loop.wake
+        self.store.on_queued, self.store.queue.on_chain = self.wake_dispatcher, self._chainer_loop.wake
         pauser_loop = Loop("pauser", self.pauser.step)
         self.store.queue.on_failure, self.pauser.on_news = self.pauser.look_at, pauser_loop.wake
         self._announcer_loop = Loop("announcer", self.announcer.step)
@@ -197,11 +191,6 @@ class Engine:
         self.change_schedules()
         await self.settler.settle(what)
 
-    def expect_trigger(self) -> None:
-        """A trigger is about to be written: where writes happen in their order, its claim can share its commit."""
-        if self.store.writes_in_order:
-            self._dispatcher_loop.wake()
-
     def wake_dispatcher(self) -> None:
         """A trigger is queued, or may start where it could not before."""
         self._is_news = True
@@ -210,7 +199,7 @@ class Engine:
     async def _dispatch(self) -> float | None:
         news, self._is_news = self._is_news, False
         pause_s = await self.dispatcher.step()
-        if self.dispatcher.waits_for_slots:
+        if self.store.queue.backlog.waits_for_slots:
             self._preempter_loop.wake()
             if news:
                 self.store.hints.tell(Hint.TRIGGERS)  # others may have room; those that have none tell nobody again
@@ -254,45 +243,23 @@ class Engine:
             self.authenticator.forget()
 
     def _concluded(self, queued_again: bool) -> None:
-        if queued_again or self.dispatcher.waits_for_slots:
+        if queued_again or self.store.queue.backlog.waits_for_slots:
             self._dispatcher_loop.wake()
         if self.backfiller.may_go_on():
             self._backfiller_loop.wake()
 
-    def _plans_in_s(self) -> float | None:
-        """How soon a plan comes whose commit ends share, if ever; None if somebody waits, or each has its own."""
-        if not self.store.writes_in_order or self.dispatcher.waits_for_slots or self.backfiller.may_go_on():
-            return None
-        in_s = self.planner.next_in_s()
-        return float("inf") if in_s is None else in_s
-
     def _hear(self) -> None:
-        wait_s = self.watcher.hear()
-        if wait_s == 0:
-            self._watcher_loop.wake()
-        elif wait_s is not None and self._patience is None:
-            self._patience = asyncio.get_running_loop().call_later(wait_s, self._lose_patience)
-
-    def _lose_patience(self) -> None:
-        self._patience = None
+        self.watcher.hear()
         self._watcher_loop.wake()
 
-    def _hurry_ends(self) -> None:
-        self.watcher.hurry()
-        self._watcher_loop.wake()
-
-    async def _plan(self) -> float | None:
+    async def _start_planned(self, plan: Plan) -> Planned:
+        needs_step = True  # a lost answer may have fired
         try:
-            return await self.planner.step()
+            planned, needs_step = await self.dispatcher.start_with(plan)
         finally:
-            if self.watcher.is_told:  # it waited for a plan that brought nothing, and may be the last
-                self._watcher_loop.wake()
-
-    async def _bring_ends(self) -> None:
-        """Ends that waited for a plan are written right before it: so it sees them, and they share its commit."""
-        if self.watcher.join():
-            self._watcher_loop.wake()
-            await asyncio.sleep(0)
+            if needs_step:
+                self.wake_dispatcher()
+        return planned
 
     def _took_over(self) -> None:
         """Attempts of another replica are ours: some may never have been started, and some are to be stopped."""
@@ -313,7 +280,6 @@ class Engine:
             await executor.open(self._hear)
         await self.rescuer.adopt()
         with contextlib.suppress(ExecutorUnreachable):
-            self.watcher.hurry()
             # What ended meanwhile is written before anything is planned: a plan would take it for unfinished.
             await self.watcher.step()
         self.store.hints.listen(self._heard)
@@ -331,8 +297,6 @@ class Engine:
             while await self._ends_are_awaited():
                 await self.watcher.step()
                 await self._watcher_loop.woken(0.05)  # an executor has news, or a moment has passed
-        if self._patience is not None:
-            self._patience.cancel()
         await asyncio.gather(self.notifier.close(), self.auditor.step())
         await self.store.replicas.leave(self.replica_id, self.clock.now())
         for executor in self.executors.values():

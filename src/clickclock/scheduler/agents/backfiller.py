@@ -6,7 +6,6 @@ of a backfill is either still to come or has its trigger.
 >>> Backfiller(store, clock, queued=dispatcher_loop.wake)   # doctest: +SKIP
 """
 
-from collections.abc import Callable
 from datetime import datetime
 
 from clickclock.foundation.clock import Clock
@@ -19,10 +18,9 @@ LOOK_EVERY_S = 1.0
 class Backfiller:
     """One step leads every running backfill a little further."""
 
-    def __init__(self, store: Store, clock: Clock, *, queued: Callable[[], None]) -> None:
+    def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
         self._clock = clock
-        self._queued = queued
         self._waits = False
         self._next_at: datetime | None = None
 
@@ -36,15 +34,8 @@ class Backfiller:
 
     async def step(self) -> float | None:
         """Lead on; returns seconds until there may be more to do, None while no backfill runs."""
-        now = self._clock.now()
-        # As the planner does: a claim that is asked for now comes right after this step, and shares its commit.
-        early = self._store.writes_in_order and self._next_at is not None and self._next_at <= now
-        if early:
-            self._queued()
-        led = await self._store.backfills.lead(now)
+        led = await self._store.backfills.lead(self._clock.now())
         self._waits, self._next_at = led.blocked > 0, led.next_at
-        if led.triggers and not early:
-            self._queued()
         pauses_s = []
         if led.blocked:
             pauses_s.append(0.0 if led.settled else LOOK_EVERY_S)

@@ -7,8 +7,6 @@ schedule or a dependency may have been taken away.
 >>> Chainer(store, clock, fired=dispatcher_loop.wake)   # doctest: +SKIP
 """
 
-from collections.abc import Callable
-
 from clickclock.foundation.clock import Clock
 from clickclock.scheduler.store import Store
 
@@ -22,10 +20,9 @@ SWEEP_EVERY_S = 30.0
 class Chainer:
     """One step follows what ended, and looks at what waits."""
 
-    def __init__(self, store: Store, clock: Clock, *, fired: Callable[[], None]) -> None:
+    def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
         self._clock = clock
-        self._fired = fired
         self._sweep_at_s = float("-inf")
         self._swept = ""
 
@@ -48,8 +45,6 @@ class Chainer:
             if swept.seen < LOOK_MAX:
                 self._swept = ""
                 self._sweep_at_s = self._clock.monotonic_s() + SWEEP_EVERY_S
-        if any(told.fires for _, told in rounds):
-            self._fired()
         if any(told.skips or told.seen == most for most, told in rounds):
             return 0.0
         return self._sweep_at_s - self._clock.monotonic_s()

@@ -77,18 +77,6 @@ class Dispatcher:
         self._is_taking = False
         self._is_passed_over = False
         self.clusters = Parts(clock.monotonic_s)
-        self._blocked: set[str] = set()
-        self._behind: set[str] = set()
-
-    @property
-    def waits_for_slots(self) -> bool:
-        """Whether triggers were ready and could not start, on some cluster."""
-        return bool(self._blocked)
-
-    @property
-    def is_behind(self) -> bool:
-        """Whether there may be more that can start at once, on some cluster."""
-        return bool(self._behind)
 
     def doubt(self) -> None:
         """Attempts became ours, or stopped being ours: the next step looks which of them were never started."""
@@ -140,8 +128,6 @@ class Dispatcher:
 
     async def _step_cluster(self, cluster: str) -> float | None:
         executor = self._executors[cluster]
-        self._blocked.discard(cluster)
-        self._behind.discard(cluster)
         capacity = await executor.capacity()
         if not capacity.reachable:
             raise ExecutorUnreachable(capacity.message)
@@ -173,10 +159,7 @@ class Dispatcher:
 
     async def _start_claimed(self, cluster: str, executor: Executor, claimed: Claimed, asked_s: float) -> float | None:
         if claimed.blocked:
-            self._blocked.add(cluster)
             self._is_passed_over = True
-        if len(claimed.launches) == CLAIM_MAX:
-            self._behind.add(cluster)
         if claimed.launches and self._is_late(asked_s):
             self._in_doubt.add(cluster)
             return 0.0

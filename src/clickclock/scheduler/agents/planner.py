@@ -4,7 +4,7 @@ Never starts anything. Invariants: whatever dies here, a due time is either stil
 `ahead_s` before it comes at the earliest, or within the horizon where it cannot come out otherwise (`lookahead.py`);
 what it becomes is started when it has come.
 
->>> Planner(store, clock, fired=dispatcher_loop.wake, replaced=watcher_loop.wake)   # doctest: +SKIP
+>>> Planner(store, clock, replaced=watcher_loop.wake)   # doctest: +SKIP
 """
 
 import heapq
@@ -21,8 +21,6 @@ CLAIM_MAX = 250
 """Schedules in one transaction: few at first, so that the first of a thousand start while the others are planned."""
 AHEAD_MAX = 100
 """Batch limit when planning ahead; small, so that requests reach the writer sooner."""
-BURST_S = 0.5
-"""As many as one plan holds, and more, are on their way to their processes for so long after their moment."""
 CLEAR_S = 0.02
 """What can wait is not begun when something is due within this: about what a short job takes, from plan to end."""
 START_S = 0.004
@@ -33,7 +31,7 @@ POSTPONE_S = 60.0
 """A schedule that cannot be planned is looked at again after this long, and holds up no other meanwhile."""
 
 Plan = Callable[[Taker | None], Awaitable[Planned]]
-"""One planning transaction, with whoever takes at once what it fires."""
+"""One planning transaction, with the taker of what it fires."""
 
 _log = logging.getLogger(__name__)
 
@@ -44,13 +42,9 @@ def decide_due(due: Due) -> Decision:
     return decide(due.schedule_id, due.schedule, times, due.high_water, due.facts)
 
 
-async def queue_all(plan: Plan) -> tuple[Planned, bool]:
+async def queue_all(plan: Plan) -> Planned:
     """Plan what others start."""
-    return await plan(None), False
-
-
-async def nobody_waits() -> None:
-    """Nothing is written before a plan."""
+    return await plan(None)
 
 
 class Planner:
@@ -61,33 +55,26 @@ class Planner:
         store: Store,
         clock: Clock,
         *,
-        fired: Callable[[], None],
         replaced: Callable[[], None],
-        start_with: Callable[[Plan], Awaitable[tuple[Planned, bool]]] = queue_all,
-        planning: Callable[[], Awaitable[None]] = nobody_waits,
+        start_with: Callable[[Plan], Awaitable[Planned]] = queue_all,
         ahead_s: float = 0.0,
         horizon_s: Callable[[], float] = lambda: 0.0,
     ) -> None:
-        """`start_with` plans and starts what is taken, and says whether `fired` is to be told whatever was queued.
+        """`start_with` plans, and starts what is taken.
 
-        `planning` is called before a plan: what is written then shares its commit.
         `horizon_s` is how far ahead a start can be handed over: it is held for its moment by what outlives us.
         """
         self._store = store
         self._clock = clock
         self._ahead = timedelta(seconds=ahead_s)
-        self._fired = fired
         self._replaced = replaced
         self._start_with = start_with
-        self._planning = planning
         self._horizon_s = horizon_s
         self._next_due: datetime | None = None
         self._looked: datetime | None = None
         self._beyond: datetime | None = None
         self._moments: list[datetime] = []
-        self._burst: datetime | None = None
-        self._queues = True
-        self.is_behind = False
+        self._is_behind = False
 
     def busy_s(self) -> float:
         """Seconds until nothing is due within `CLEAR_S`, and what was due has started; 0 if that is so now."""
@@ -100,54 +87,29 @@ class Planner:
             heapq.heappop(self._moments)
         return 0.0
 
-    def starts_wait(self) -> bool:
-        """Whether there may be more to plan now, or a burst that was planned ahead is being started."""
-        if self.is_behind or self._burst is None:
-            return self.is_behind
-        return 0 <= (self._clock.now() - self._burst).total_seconds() < BURST_S
-
     async def step(self) -> float | None:
         """Plan; returns seconds until the next schedule is due, or what comes is to be planned ahead."""
         now = self._clock.now() + self._ahead
         is_due = self._next_due is not None and self._next_due <= now
         span = self._span(now, is_due=is_due)
         is_ahead = span.until is not None
-        limit = AHEAD_MAX if is_ahead else CLAIM_MAX if self.is_behind else CLAIM_FIRST
-        is_told = False
-        if is_due or is_ahead:
-            await self._planning()
+        limit = AHEAD_MAX if is_ahead else CLAIM_MAX if self._is_behind else CLAIM_FIRST
 
         async def plan(taker: Taker | None) -> Planned:
-            # Where writes happen in their order, a claim that is asked for now comes right after this plan, and shares
-            # its commit: one wait for the disk between a due time and its start instead of two.
-            nonlocal is_told
-            is_told = is_due and self._store.writes_in_order and (taker is None or self._queues)
-            if is_told:
-                self._fired()
             postpone_to = now + timedelta(seconds=POSTPONE_S)
             return await self._store.queue.plan(now, limit, decide_due, postpone_to, taker, span)
 
-        try:
-            planned, needs_step = await self._start_with(plan)
-        except Exception:
-            self._fired()  # a lost answer may have fired
-            raise
-        self.is_behind = planned.claimed == limit and not is_ahead
+        planned = await self._start_with(plan)
+        self._is_behind = planned.claimed == limit and not is_ahead
         for schedule_id, error in planned.faults:
             _log.error("schedule %s cannot be planned and waits %.0f s: %s", schedule_id, POSTPONE_S, error)
         self._next_due, self._beyond, self._looked = planned.next_due, planned.beyond, planned.looked
         self._expect({each.not_before or now for each in planned.launches} | ({now} if planned.queued else set()))
-        if not is_ahead:
-            self._queues = planned.queued > 0
-        elif planned.claimed == limit and planned.launches:
-            self._burst = planned.launches[-1].not_before
-        if needs_step or (self._queues and not is_told and not is_ahead):
-            self._fired()
         if planned.replaced:
             self._replaced()
-        if self.is_behind:
+        if self._is_behind:
             return 0.0
-        pause_s = self.next_in_s()
+        pause_s = self._next_in_s()
         is_beaten = is_due and not planned.claimed and not self._store.writes_in_order
         return max(pause_s, YIELD_S) if is_beaten and pause_s is not None else pause_s
 
@@ -163,8 +125,7 @@ class Planner:
         for moment in moments:
             heapq.heappush(self._moments, moment)
 
-    def next_in_s(self) -> float | None:
-        """Seconds until it plans again, as far as it knows."""
+    def _next_in_s(self) -> float | None:
         moments = [] if self._next_due is None else [self._next_due]
         if (horizon_s := self._horizon_s()) and self._beyond is not None:
             moments.append(self._beyond - timedelta(seconds=horizon_s / 2))

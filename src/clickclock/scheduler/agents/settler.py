@@ -4,15 +4,17 @@ Never takes anything back, and never holds an edit up that concerns nothing on i
 is on disk, so that nothing more is planned by what was there before; a wait is for what was there when it began, and
 has an end, whatever else is planned meanwhile.
 
->>> settler = Settler(store, clock, {"local": executor}, hurry=watcher_loop.wake)   # doctest: +SKIP
+>>> settler = Settler(store, clock, {"local": executor})   # doctest: +SKIP
 >>> await settler.settle(Edited(schedule_id="every-night"))   # doctest: +SKIP
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+import contextlib
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import timedelta
 
 from clickclock.foundation.clock import Clock
+from clickclock.foundation.errors import ExecutorUnreachable
 from clickclock.scheduler.executors import Executor
 from clickclock.scheduler.store import Edited, Store
 from clickclock.scheduler.times.lookahead import HORIZON_S
@@ -29,14 +31,10 @@ LOOK_S = 0.01
 class Settler:
     """Waits until what is on its way has started."""
 
-    def __init__(
-        self, store: Store, clock: Clock, executors: Mapping[str, Executor], *, hurry: Callable[[], None]
-    ) -> None:
-        """`hurry` is called while somebody waits to hear that attempts have started, or ended."""
+    def __init__(self, store: Store, clock: Clock, executors: Mapping[str, Executor]) -> None:
         self._store = store
         self._clock = clock
         self._executors = executors
-        self._hurry = hurry
 
     async def settle(self, edited: Edited) -> None:
         """Return when all has started that was planned of what was edited, whichever replica planned it."""
@@ -52,10 +50,19 @@ class Settler:
         await asyncio.sleep(min(max(0.0, rest_s), HORIZON_S))
 
         async def have_started() -> bool:
-            self._hurry()
-            return not await self._store.queue.starting_among(under_way)
+            starting = await self._store.queue.starting_among(under_way)
+            return not starting or starting <= await self._seen_started(holding)
 
         await self._until(have_started, STARTED_WITHIN_S)
+
+    async def _seen_started(self, clusters: Sequence[str]) -> set[str]:
+        """The attempts that our executors have seen start, whether the store says so yet or not."""
+        seen: set[str] = set()
+        for cluster in clusters:
+            with contextlib.suppress(ExecutorUnreachable):  # then the store says it, or the time is up
+                known = await self._executors[cluster].inventory()
+                seen |= {name for name, each in known.items() if each.started_at is not None or each.exit is not None}
+        return seen
 
     async def _until(self, holds: Callable[[], Awaitable[bool]], within_s: float) -> None:
         until_s = asyncio.get_running_loop().time() + within_s

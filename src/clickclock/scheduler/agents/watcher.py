@@ -17,14 +17,14 @@ from clickclock.scheduler.store import Held, Store
 
 YIELD_S, YIELD_S_MAX = 0.02, 0.5
 """While starts wait, ends may wait this long: nobody is late for hearing of an end."""
-COMPANY_S_MAX = 0.05
-"""An end waits for a plan that comes within this time, and shares its commit."""
-PATIENCE_S = 0.1
-"""News that nobody waits for waits this long for company, or for a plan."""
+PATIENCE_S = 0.15
+"""News that nobody waits for waits this long for another write whose commit it can share."""
 FINISH_MAX = 200
 """Conclusions in one transaction."""
 SEEN_RUNNING_AFTER_S = 0.02
-"""An attempt that ends sooner than this is never written as running: its end says it all, in one write less."""
+"""An attempt that ends sooner than this is never written as running: its end says it all, in one write less.
+
+One that nobody waits for is not until `PATIENCE_S`."""
 STOP_AGAIN_S = 1.0
 """An attempt that is to stop and was still on its way to the executor is looked for again after this long."""
 
@@ -34,7 +34,7 @@ _log = logging.getLogger(__name__)
 class Watcher:
     """One step carries news from the executors to the store, and wishes to stop the other way."""
 
-    def __init__(  # noqa: PLR0913 - one for each thing that it goes by
+    def __init__(
         self,
         store: Store,
         clock: Clock,
@@ -44,10 +44,7 @@ class Watcher:
         fraction: Callable[[], float],
         concluded: Callable[[bool], None],
         look_for_stops_s: float,
-        starts_wait: Callable[[], bool],
-        company_in_s: Callable[[], float | None] = lambda: None,
     ) -> None:
-        """`company_in_s`: how soon something else is written that ends may wait for."""
         self._store = store
         self._clock = clock
         self._executors = executors
@@ -55,17 +52,12 @@ class Watcher:
         self._fraction = fraction
         self._concluded = concluded
         self._look_for_stops_s = look_for_stops_s
-        self._starts_wait = starts_wait
-        self._company_in_s = company_in_s
-        self.is_told = False
-        self._has_company = False
         self._is_urgent = False
-        self._told_at_s: float | None = None
         self._look_for_stops_at_s = float("-inf")
         self._concluded_at_s = float("-inf")
         self._told: set[str] = set()
         self._untold: set[str] = set()
-        self._fresh: dict[str, tuple[float, Sighting]] = {}
+        self._fresh: dict[str, dict[str, tuple[float, Sighting]]] = {name: {} for name in executors}
         self._ended: dict[str, dict[str, Sighting]] = {name: {} for name in executors}
         self.clusters = Parts(clock.monotonic_s)
         self._stopping = Parts(clock.monotonic_s)
@@ -73,23 +65,12 @@ class Watcher:
     def look_for_stops(self) -> None:
         """Somebody wants an attempt stopped: the next step finds out which."""
         self._look_for_stops_at_s = float("-inf")
+        self._store.flush()
 
-    def hear(self) -> float | None:
-        """An executor has news. In how many seconds a step is wanted; None if a plan comes before, and can bring it."""
-        self.is_told = True
-        if self._told_at_s is None:
-            self._told_at_s = self._clock.monotonic_s()
-        wait_s, in_s = self._may_wait_s(), self._company_in_s()
-        return None if in_s is not None and 0 < in_s <= wait_s else wait_s
-
-    def hurry(self) -> None:
-        """Somebody waits for what there is."""
-        self._is_urgent = self._has_company = True
-
-    def join(self) -> bool:
-        """What ends waited for comes now; whether the next step has any to write, or news to look at."""
-        self._has_company = self.is_told or any(self._ended.values())
-        return self._has_company
+    def hear(self) -> None:
+        """An executor has news: if somebody may wait for it, it waits for no step that has patience."""
+        if any(each.is_urgent for each in self._executors.values()):
+            self._store.flush()
 
     async def step(self) -> float | None:
         """Carry what is new; returns seconds until the next look."""
@@ -97,48 +78,39 @@ class Watcher:
         if now_s >= self._look_for_stops_at_s:
             all_told = await self._stop(await self._store.queue.stopping(self._lease_id))
             self._look_for_stops_at_s = now_s + (self._look_for_stops_s if all_told else STOP_AGAIN_S)
-        yields = self._starts_wait() and now_s - self._concluded_at_s < YIELD_S_MAX
-        rest_s = 0.0 if self._has_company else self._may_wait_s()
-        self._has_company = self.is_told = False
-        if not rest_s:
-            self._is_urgent, self._told_at_s = False, None
+        backlog = self._store.queue.backlog
+        yields = now_s - self._concluded_at_s < YIELD_S_MAX and backlog.starts_wait(self._clock.now())
+        self._is_urgent = self._is_urgent or any(each.is_urgent for each in self._executors.values())
+        is_patient = self._store.writes_in_order and not (self._is_urgent or backlog.waits_for_slots)
+        may_wait_s = PATIENCE_S if is_patient else 0.0
 
         async def carry(cluster: str) -> None:
             executor = self._executors[cluster]
-            self._note(now_s, cluster, await executor.observe())
-            if not yields and not rest_s:
-                await self._conclude(cluster, executor)
+            mark_at_s = now_s + (may_wait_s or SEEN_RUNNING_AFTER_S)
+            self._note(mark_at_s, cluster, await executor.observe())
+            if not yields:
+                await self._conclude(cluster, executor, may_wait_s)
+                await self._mark_running(now_s, cluster, may_wait_s)
 
         rests_s = await self.clusters.step(self._executors, carry)
         if yields:
             return YIELD_S
-        await self._mark_running(now_s)
-        if rest_s and any(self._ended.values()):
-            return rest_s
+        self._is_urgent = False
         self._concluded_at_s = self._clock.monotonic_s()
-        pause_s = SEEN_RUNNING_AFTER_S if self._fresh else self._look_for_stops_at_s - now_s
+        pause_s = max(0.0, self._look_for_stops_at_s - self._concluded_at_s)
+        if moments_s := [mark_at_s for fresh in self._fresh.values() for mark_at_s, _ in fresh.values()]:
+            # Not at once for each: what has run for a moment is marked together.
+            pause_s = min(pause_s, max(SEEN_RUNNING_AFTER_S, min(moments_s) - self._concluded_at_s))
         return pause_s if rests_s is None else min(pause_s, rests_s)
 
-    def _may_wait_s(self) -> float:
-        """How long ends wait for a commit that comes anyway, or, if nobody waits for them, for each other."""
-        in_s = self._company_in_s()
-        self._is_urgent = self._is_urgent or any(each.is_urgent for each in self._executors.values())
-        if in_s is None:
-            return 0.0
-        if 0 < in_s <= COMPANY_S_MAX:
-            return in_s
-        if self._is_urgent or self._told_at_s is None:
-            return 0.0
-        return max(0.0, self._told_at_s + PATIENCE_S - self._clock.monotonic_s())
-
-    def _note(self, now_s: float, cluster: str, news: Sequence[Sighting]) -> None:
+    def _note(self, mark_at_s: float, cluster: str, news: Sequence[Sighting]) -> None:
         for sighting in news:
             if sighting.exit is None:
-                self._fresh[sighting.name] = (now_s, sighting)
+                self._fresh[cluster][sighting.name] = (mark_at_s, sighting)
                 if sighting.name in self._untold:  # it has arrived, and can hear it now
                     self.look_for_stops()
             else:
-                self._fresh.pop(sighting.name, None)
+                self._fresh[cluster].pop(sighting.name, None)
                 self._ended[cluster][sighting.name] = sighting
 
     async def _stop(self, wanted: list[Held]) -> bool:
@@ -159,13 +131,14 @@ class Watcher:
         self._untold = {each.name for each in wanted if each.cluster in self._executors} - self._told
         return not self._untold
 
-    async def _conclude(self, cluster: str, executor: Executor) -> None:
+    async def _conclude(self, cluster: str, executor: Executor, may_wait_s: float) -> None:
         ended = self._ended[cluster]
         while ended:
             batch = dict(list(ended.items())[:FINISH_MAX])
             now, ends = self._clock.now(), ((name, sighting.exit) for name, sighting in batch.items())
             exits = {name: exit_.known_at(now) for name, exit_ in ends if exit_ is not None}
-            conclusions = await self._store.queue.finish(self._lease_id, exits, self._fraction)
+            finish = self._store.queue.finish
+            conclusions = await finish(self._lease_id, exits, self._fraction, may_wait_s=may_wait_s)
             foreign = batch.keys() - conclusions.keys()
             if foreign:
                 _log.warning("%d attempts ended that were no longer ours, one is %s", len(foreign), min(foreign))
@@ -183,12 +156,13 @@ class Watcher:
             await anywhere.release(sorted(theirs))
         await executor.forget([name for name in ended if name not in theirs])
 
-    async def _mark_running(self, now_s: float) -> None:
+    async def _mark_running(self, now_s: float, cluster: str, may_wait_s: float) -> None:
         """Write attempts that have run for a moment as running."""
-        seen = [sighting for since_s, sighting in self._fresh.values() if now_s - since_s >= SEEN_RUNNING_AFTER_S]
+        fresh = self._fresh[cluster]
+        seen = [sighting for mark_at_s, sighting in fresh.values() if mark_at_s <= now_s]
         now = self._clock.now()
         started = [(each.name, each.node, min(each.started_at, now)) for each in seen if each.started_at is not None]
         if started:
-            await self._store.queue.mark_running(self._lease_id, started)
+            await self._store.queue.mark_running(self._lease_id, started, may_wait_s=may_wait_s)
         for each in seen:
-            self._fresh.pop(each.name, None)
+            fresh.pop(each.name, None)

@@ -146,7 +146,6 @@ async def create(call: Call[Query]) -> Response:
     async with named_too(engine, call.body, "triggers", call.seen(Permission.JOB_READ)):
         request: TriggerRequest = BODY.read(call.body)
     call.principal.require(Permission.TRIGGER_CREATE, application=request.application)
-    engine.expect_trigger()
     trigger, created = await engine.store.triggers.create(
         NewTrigger(
             trigger_id=new_id(),
@@ -164,8 +163,6 @@ async def create(call: Call[Query]) -> Response:
         ),
         engine.clock.now(),
     )
-    if created and not engine.store.writes_in_order:
-        engine.wake_dispatcher()
     where = {"location": f"{BASE}/jobTrigger?triggerId={trigger.trigger_id}"}
     return success(201 if created else 200, where, trigger=trigger)
 

@@ -135,6 +135,19 @@ class Store:
     def on_write(self, told: Callable[[float], None]) -> None:
         self._database.on_write = told
 
+    @property
+    def on_queued(self) -> Callable[[], None]:
+        """Called when a claim may find new triggers."""
+        return self._database.on_queued
+
+    @on_queued.setter
+    def on_queued(self, wake: Callable[[], None]) -> None:
+        self._database.on_queued = wake
+
+    def flush(self) -> None:
+        """Somebody waits for what may wait: it is committed now."""
+        self._database.flush()
+
     def displaced(self) -> str | None:
         """What happened to the database's files while they are open, a sentence; None if nothing did."""
         return self._database.displaced()

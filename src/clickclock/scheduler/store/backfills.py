@@ -134,7 +134,7 @@ class Backfills:
 
     async def lead(self, now: datetime) -> Led:
         """Lead the backfills that may go on one step further."""
-        return await self._database.write(lambda c: lead(c, now))
+        return await self._database.write_triggers(lambda c: lead(c, now), queues=lambda led: led.triggers > 0)
 
 
 def _shown(connection: sa.Connection, condition: sa.ColumnElement[bool]) -> list[StoredBackfill]:

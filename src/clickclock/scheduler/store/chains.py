@@ -120,7 +120,9 @@ class Chains:
     async def _write(self, planned: _Round, now: datetime, seen: int, last: str | None = None) -> Told:
         if not (planned.followed or planned.settled):
             return Told(seen, 0, 0, last)
-        fires, skips = await self._database.write(lambda c: _write(c, planned, now))
+        fires, skips = await self._database.write_triggers(
+            lambda c: _write(c, planned, now), queues=lambda made: made[0] > 0
+        )
         return Told(seen, fires, skips, last)
 
 

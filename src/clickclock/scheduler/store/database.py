@@ -7,14 +7,13 @@ else; nobody waits for ever for a PostgreSQL that does not answer, and none is u
 
 import asyncio
 import contextlib
-import queue
+import itertools
 import random
 import sqlite3
 import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
@@ -28,6 +27,7 @@ from clickclock.scheduler.store.database_files import Place
 from clickclock.scheduler.store.patience import Patience
 from clickclock.scheduler.store.prepared import command
 from clickclock.scheduler.store.session import Session, forget, is_broken, says_damaged, says_unreachable
+from clickclock.scheduler.store.write_queue import Write, WriteQueue, answer
 
 T = TypeVar("T")
 
@@ -54,23 +54,6 @@ _LOST_RACES = {"40001", "40P01", "23503", "23505"}
 """Serialisation, deadlock, foreign key, unique key: run again, the work sees who won and answers by its own rules."""
 
 
-@dataclass(slots=True)
-class _Waiting:
-    work: Callable[[sa.Connection], Any]
-    loop: asyncio.AbstractEventLoop
-    future: asyncio.Future[Any]
-    result: Any = None
-    error: BaseException | None = None
-
-    def settle(self) -> None:
-        if self.future.cancelled():
-            return
-        if self.error is not None:
-            self.future.set_exception(self.error)
-        else:
-            self.future.set_result(self.result)
-
-
 class Database:
     """A database behind two verbs, `read` and `write`. Both run `work(connection)` in a transaction, off the loop."""
 
@@ -86,8 +69,10 @@ class Database:
         self.engine = self._sqlite_engine(is_known=is_known) if self.is_sqlite else self._postgresql_engine()
         self._patience = None if self.is_sqlite else Patience(ANSWER_S_MAX)
         self._reading = threading.local()
-        self._queue: queue.SimpleQueue[_Waiting | None] = queue.SimpleQueue()
+        self._writes = WriteQueue()
+        self._patient = 0
         self.on_write: Callable[[float], None] = lambda took_s: None  # gets the seconds that each write took
+        self.on_queued: Callable[[], None] = lambda: None  # called when a claim may find new triggers
         self.recorded: Callable[[Callable[[sa.Connection], Any]], Callable[[sa.Connection], Any]] = lambda work: work
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="store-reader")
         writers = 1 if self.is_sqlite else POSTGRESQL_WRITERS
@@ -207,39 +192,64 @@ class Database:
                 session.let_go()
                 raise
 
-    async def write(self, work: Callable[[sa.Connection], T]) -> T:
-        """Run `work` in a transaction; when this returns, it is on disk. Raises `StoreUnreachable`."""
-        loop = asyncio.get_running_loop()
-        waiting, asked_s = _Waiting(self.recorded(work), loop, loop.create_future()), time.monotonic()
-        self._queue.put(waiting)
-        result: T = await waiting.future
+    async def write(self, work: Callable[[sa.Connection], T], *, may_wait_s: float = 0.0) -> T:
+        """Run `work` in a transaction; when this returns, it is on disk. Raises `StoreUnreachable`.
+
+        On SQLite a write that may wait shares the commit of the next that may not, and precedes it there; without one,
+        it is committed after `may_wait_s` seconds, or at a `flush`. On PostgreSQL each write has its own commit.
+        """
+        is_patient = self.is_sqlite and may_wait_s > 0
+        asked_s = time.monotonic()
+        latest_s = asked_s + may_wait_s if is_patient else 0.0
+        asked = Write(self.recorded(work), asyncio.get_running_loop().create_future(), latest_s)
+        self._patient += is_patient
+        self._writes.put(asked)
+        try:
+            result: T = await asked.answer
+        finally:
+            self._patient -= is_patient
         self.on_write(time.monotonic() - asked_s)
         return result
 
+    async def write_triggers(
+        self, work: Callable[[sa.Connection], T], *, queues: Callable[[T], bool], is_expected: bool = True
+    ) -> T:
+        """`write` what may queue triggers; `queues` says whether it did, and `is_expected` whether it will.
+
+        `on_queued` is called for it: on SQLite when the write is asked for, so that a claim that is asked for now comes
+        right after it and shares its commit. So a due trigger waits for the disk once, and not twice, until it starts.
+        """
+        is_early = self.is_sqlite and is_expected
+        if is_early:
+            self.on_queued()
+        result = await self.write(work)
+        if not is_early and queues(result):
+            self.on_queued()
+        return result
+
+    def flush(self) -> None:
+        """Somebody waits for what may wait: it is committed now."""
+        if self._patient:
+            self._writes.flush()
+
     def _write_forever(self, number: int) -> None:
         session = Session(self.engine, self._patience, writer=number)
-        while (first := self._next()) is not None:
-            group = [first]
+        while (group := self._next()) is not None:
             self._commit(session, group)
-            for loop in {waiting.loop for waiting in group}:
-                settled = [waiting for waiting in group if waiting.loop is loop]
-                try:
-                    loop.call_soon_threadsafe(_settle, settled)
-                except RuntimeError:
-                    continue  # that loop is closed: nobody waits for the answer any more
+            answer(group)
         session.let_go()
 
-    def _next(self) -> _Waiting | None:
-        """The first that waits. While nobody does, SQLite's log goes into the file, where no changed bit loses it."""
+    def _next(self) -> list[Write] | None:
+        """The next group. While nothing waits, SQLite's log goes into the file, where no changed bit loses it."""
         while self._place is not None:
             self._place.relieve()
-            with contextlib.suppress(queue.Empty):
-                return self._queue.get(timeout=IDLE_S)
+            if (group := self._writes.group(IDLE_S)) or group is None:
+                return group
             if self._place.settle():
                 break
-        return self._queue.get()
+        return self._writes.group()
 
-    def _commit(self, session: Session, group: list[_Waiting]) -> None:
+    def _commit(self, session: Session, group: list[Write]) -> None:
         retries_left = RACES_RETRIED
         while True:
             was_fresh, begun, committing = session.is_fresh, False, False
@@ -262,7 +272,7 @@ class Database:
                 retries_left -= 1
                 if retries_left >= 0 and getattr(error.orig, "sqlstate", None) in _LOST_RACES:
                     continue
-                while self.is_sqlite and not begun and (following := self._following()) is not None:
+                while self.is_sqlite and not begun and (following := self._writes.following()) is not None:
                     # Somebody else held the lock for too long, and who came meanwhile has waited as well.
                     group.append(following)
                 self._fail(group, self._unreachable(error) if says_unreachable(error) else error)
@@ -271,37 +281,28 @@ class Database:
                 self._fail(group, error)
             return
 
-    def _run_all(self, connection: sa.Connection, group: list[_Waiting]) -> None:
+    def _run_all(self, connection: sa.Connection, group: list[Write]) -> None:
         """Run the group's work; on SQLite also what came meanwhile, which then shares the commit."""
         if not self.is_sqlite:
             group[0].error = None
             group[0].result = group[0].work(connection)
             return
-        for number in range(GROUP_MAX):
+        for number in itertools.count():
             if number == len(group):
-                following = self._following()
+                following = self._writes.following() if number < GROUP_MAX else None
                 if following is None:
                     return
                 group.append(following)
             self._run(group[number], connection, is_first=number == 0)
 
-    def _following(self) -> _Waiting | None:
-        """The next write that waits, if there is one."""
-        if self._queue.empty():
-            return None
-        following = self._queue.get_nowait()
-        if following is None:
-            self._queue.put(None)  # that it is to end
-        return following
-
     @staticmethod
-    def _run(waiting: _Waiting, connection: sa.Connection, *, is_first: bool) -> None:
+    def _run(write: Write, connection: sa.Connection, *, is_first: bool) -> None:
         # SQLAlchemy's own savepoints cost as much as a small write, and SQLite alone has groups. The first needs none:
         # if it fails, there is nobody yet whose work must be kept.
         if not is_first:
             command(connection, "SAVEPOINT member")
         try:
-            waiting.result = waiting.work(connection)
+            write.result = write.work(connection)
         except OperationalError:
             raise
         except Exception as error:  # noqa: BLE001 - taken back; handed to the one who waits
@@ -309,14 +310,14 @@ class Database:
             if is_first:
                 command(connection, "BEGIN IMMEDIATE")
             forget(connection)
-            waiting.error = error
+            write.error = error
         if not is_first:
             command(connection, "RELEASE member")
 
     @staticmethod
-    def _fail(group: list[_Waiting], error: BaseException) -> None:
-        for waiting in group:
-            waiting.error = waiting.error or error
+    def _fail(group: list[Write], error: BaseException) -> None:
+        for write in group:
+            write.error = write.error or error
 
     async def ping_s(self) -> float:
         """Seconds from asking for an empty write until it is done."""
@@ -344,7 +345,7 @@ class Database:
     def close(self) -> None:
         """Finish what waits, then let go of the database."""
         for _ in self._writers:
-            self._queue.put(None)
+            self._writes.end()
         for writer in self._writers:
             writer.join()
         self._readers.shutdown()
@@ -387,11 +388,6 @@ def _use_wal(connection: Any) -> None:
             time.sleep(random.uniform(0.001, 0.02))
         else:
             return
-
-
-def _settle(group: list[_Waiting]) -> None:
-    for waiting in group:
-        waiting.settle()
 
 
 def _sentence(error: DBAPIError) -> str:

@@ -25,6 +25,7 @@ from clickclock.scheduler.jobs.trigger import (
     attempt_name,
     parse_attempt_name,
 )
+from clickclock.scheduler.store.backlog import Backlog
 from clickclock.scheduler.store.cadences import cadences
 from clickclock.scheduler.store.changes import note_running
 from clickclock.scheduler.store.claiming import Claimed, claim, launch_or_reason, mappings_of, with_jobs
@@ -116,6 +117,8 @@ class Queue:
     def __init__(self, database: Database, default_cluster: str) -> None:
         self._database = database
         self._default_cluster = default_cluster
+        self._queues = True
+        self.backlog = Backlog()
         self.on_chain: Callable[[], None] = lambda: None
         """Called when a trigger that others depend on has ended, or one that depends on others is there."""
 
@@ -137,7 +140,20 @@ class Queue:
         A `span` with an end is claimed instead, ahead of its time: of that, only what can be taken is committed.
         """
         of = span or Span(now)
-        planned = await self._database.write(lambda c: plan(c, now, limit, decide, postpone_to, taker, of))
+
+        def work(connection: sa.Connection) -> Planned:
+            return plan(connection, now, limit, decide, postpone_to, taker, of)
+
+        if of.until is not None:
+            planned = await self._database.write(work)
+            is_many = planned.claimed == limit and bool(planned.launches)
+            self.backlog.planned(may_be_more=False, burst=planned.launches[-1].not_before if is_many else None)
+        else:
+            # What was all taken last time, as a rule is so again: a claim would find nothing.
+            is_expected = taker is None or self._queues
+            planned = await self._database.write_triggers(work, queues=_has_queued, is_expected=is_expected)
+            self.backlog.planned(may_be_more=planned.claimed == limit)
+            self._queues = planned.queued > 0
         if planned.chained:
             self.on_chain()
         return planned
@@ -156,7 +172,10 @@ class Queue:
         """Move queued triggers that may start to `starting`, at most `limit`. `wants_image`: each needs one there."""
         holder = {"b_cluster": cluster, "b_node": node, "b_lease": lease_id}
         named = self._named(cluster)
-        return await self._database.write(lambda c: claim(c, now, named, holder, slots, limit, wants_image))
+        claimed = await self._database.write(lambda c: claim(c, now, named, holder, slots, limit, wants_image))
+        may_be_more = len(claimed.launches) == limit
+        self.backlog.claimed(cluster, may_be_more=may_be_more, is_blocked=claimed.blocked)
+        return claimed
 
     async def preempt(
         self, now: datetime, *, cluster: str, node: str, lease_id: str, slots: int, preemptions_max: int
@@ -172,7 +191,9 @@ class Queue:
         """How triggers name a cluster."""
         return [cluster, ANY_CLUSTER] if cluster == self._default_cluster else [cluster]
 
-    async def mark_running(self, lease_id: str, started: Sequence[tuple[str, str, datetime]]) -> None:
+    async def mark_running(
+        self, lease_id: str, started: Sequence[tuple[str, str, datetime]], *, may_wait_s: float = 0.0
+    ) -> None:
         """Attempts (name, node, start) were seen running. Writes nothing for those that are no longer ours."""
         rows = []
         for name, node, started_at in started:
@@ -185,13 +206,13 @@ class Queue:
             note_running(connection, rows)
             _MARK_RUNNING.run(connection, rows)
 
-        await self._database.write(work)
+        await self._database.write(work, may_wait_s=may_wait_s)
 
     async def finish(
-        self, lease_id: str, exits: Mapping[str, Exit], fraction: Callable[[], float]
+        self, lease_id: str, exits: Mapping[str, Exit], fraction: Callable[[], float], *, may_wait_s: float = 0.0
     ) -> dict[str, Conclusion]:
         """Conclude attempts by name. What the answer leaves out is no longer ours; nothing was written for it."""
-        conclusions = await self._database.write(lambda c: finish(c, lease_id, exits, fraction))
+        conclusions = await self._database.write(lambda c: finish(c, lease_id, exits, fraction), may_wait_s=may_wait_s)
         if any(each.is_awaited for each in conclusions.values()):
             self.on_chain()
         if failed := {each.failed_schedule for each in conclusions.values() if each.failed_schedule is not None}:
@@ -310,6 +331,10 @@ class Queue:
             .values(stop_reason=StopReason.SHUTDOWN)
         )
         await self._database.write(lambda c: c.execute(statement))
+
+
+def _has_queued(planned: Planned) -> bool:
+    return planned.queued > 0
 
 
 def _as_held(row: Any) -> Held:

@@ -6,6 +6,7 @@ never changes again.
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
@@ -186,7 +187,7 @@ class Triggers:
                 raise Invalid("The trigger could not be recorded; send it again.")
             return earlier, False
 
-        return await self._database.write(work)
+        return await self._database.write_triggers(work, queues=itemgetter(1))
 
     async def get(self, trigger_id: str) -> Trigger:
         """One trigger with its attempts. Raises `TriggerNotFound`."""
