@@ -149,7 +149,7 @@ class Queue:
             is_many = planned.claimed == limit and bool(planned.launches)
             self.backlog.planned(may_be_more=False, burst=planned.launches[-1].not_before if is_many else None)
         else:
-            # What was all taken last time, as a rule is so again: a claim would find nothing.
+            # If the taker took all last time, it does so again as a rule, and a claim would find nothing.
             is_expected = taker is None or self._queues
             planned = await self._database.write_triggers(work, queues=_has_queued, is_expected=is_expected)
             self.backlog.planned(may_be_more=planned.claimed == limit)
