@@ -323,3 +323,43 @@ async def test_whoever_fell_silent_is_told_of_for_a_while_and_who_left_is_not(st
     await store.replicas.leave("gone", at(1))
     assert [(each.node, held) for each, held in await store.replicas.silent(at(16))] == [("node-2", 0)]
     assert await store.replicas.silent(at(601)) == []
+
+
+SOONER_S = 15.0
+"""Less than the time after which a loop that nobody wakes looks by itself."""
+
+
+async def test_what_is_queued_starts_though_nobody_wakes_the_dispatcher(
+    engine: Engine, store: Store, executor: ScriptedExecutor
+) -> None:
+    await add_job(store)
+    async with one_running(engine, store, executor), asyncio.timeout(SOONER_S):
+        trigger_id = await queue(store)
+
+        async def started() -> bool:
+            await store.triggers.find({}, None, 1)
+            return f"{trigger_id}-1" in executor.running
+
+        await until(started)
+
+
+async def test_a_planned_start_that_could_not_be_handed_over_is_looked_after(
+    engine: Engine, store: Store, clock: ManualClock, executor: ScriptedExecutor
+) -> None:
+    await add_job(store)
+    await add_schedule(store)
+    async with one_running(engine, store, executor), asyncio.timeout(SOONER_S):
+        executor.takes_starts = False
+        clock.advance(60)
+        engine.change_schedules()
+
+        async def taken() -> bool:
+            return await states(store) == [State.STARTING] * 2
+
+        async def started() -> bool:
+            await store.triggers.find({}, None, 1)
+            return len(executor.running) == 2
+
+        await until(taken)
+        executor.takes_starts = True
+        await until(started)

@@ -8,6 +8,7 @@ import pytest
 from clickclock.foundation.clock import ManualClock
 from clickclock.scheduler.agents.planner import (
     AHEAD_MAX,
+    CLAIM_FIRST,
     CLAIM_MAX,
     CLEAR_S,
     POSTPONE_S,
@@ -272,3 +273,17 @@ async def test_while_a_burst_that_was_planned_ahead_is_started_ends_can_wait(
         clock.advance(seconds)
         seen.append(backlog.starts_wait(clock.now()))
     assert seen == [False, True, False]
+
+
+async def test_while_there_may_be_more_to_plan_ends_can_wait(
+    planner: Planner, store: Store, clock: ManualClock
+) -> None:
+    await add_job(store)
+    await store.schedules.create([new_schedule(f"s{n}") for n in range(CLAIM_FIRST + 1)], NOW)
+    await planner.step()
+    clock.advance(60)
+    seen = []
+    for _ in range(2):
+        await planner.step()
+        seen.append(store.queue.backlog.starts_wait(clock.now()))
+    assert seen == [True, False]
