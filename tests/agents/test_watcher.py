@@ -21,7 +21,7 @@ from clickclock.scheduler.agents.watcher import (
 from clickclock.scheduler.executors import Sighting
 from clickclock.scheduler.jobs.trigger import ExitKind, State
 from clickclock.scheduler.store import Store, database
-from tests.agents.conftest import Calls, until
+from tests.agents.conftest import DEADLINE_S, Calls, until
 from tests.agents.scripted import ScriptedExecutor
 from tests.stores import LEASE, NOW, add_job, at, claim, ended, finish, queue, states, triggers
 
@@ -378,6 +378,9 @@ async def patient(
 async def test_an_end_that_nobody_waits_for_shares_the_commit_of_the_next_write(
     patient: asyncio.Task[float | None], store: Store
 ) -> None:
+    for _ in range(10):
+        assert await states(store) == [State.STARTING]
+
     async def is_written() -> bool:
         await store.ping_s()
         return patient.done()
@@ -431,7 +434,8 @@ async def test_whoever_waits_for_an_end_or_for_its_slot_has_no_patience(
     await add_job(store)
     executor.end(await started(store, executor))
     store.queue.backlog.claimed("local", may_be_more=False, is_blocked=not is_urgent)
-    await watcher.step()
+    async with asyncio.timeout(DEADLINE_S):
+        await watcher.step()
     assert await states(store) == [State.SUCCEEDED]
 
 

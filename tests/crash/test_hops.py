@@ -94,10 +94,11 @@ async def test_a_death_at_this_hop_loses_nothing_and_doubles_nothing(ground: Gro
 
 async def test_a_death_at_every_hop_one_after_the_other(ground: Ground) -> None:
     """Each life meets what the death before left behind, and dies at the next hop."""
-    began = await gather_clouds(ground, 4)
+    schedules = len(HOPS)  # so that one second of them all is enough, however quick the lives are
+    began = await gather_clouds(ground, schedules)
     for hop in HOPS.values():
         ground.start(Death(hop.target, hop.moment, 1, hop.worth_of))
         assert await ground.died() == -signal.SIGKILL
-    tally = await clear_up(ground, 4, began)
+    tally = await clear_up(ground, schedules, began)
     assert tally.faults == []
     assert tally.runs >= len(HOPS)

@@ -27,7 +27,7 @@ from clickclock.scheduler.store.database_files import Place
 from clickclock.scheduler.store.patience import Patience
 from clickclock.scheduler.store.prepared import command
 from clickclock.scheduler.store.session import Session, forget, is_broken, says_damaged, says_unreachable
-from clickclock.scheduler.store.write_queue import Write, WriteQueue, answer
+from clickclock.scheduler.store.write_queue import Write, WriteQueue, answer_all
 
 T = TypeVar("T")
 
@@ -236,7 +236,7 @@ class Database:
         session = Session(self.engine, self._patience, writer=number)
         while (group := self._next()) is not None:
             self._commit(session, group)
-            answer(group)
+            answer_all(group)
         session.let_go()
 
     def _next(self) -> list[Write] | None:

@@ -41,7 +41,7 @@ class Write:
             self.answer.set_result(self.result)
 
 
-def answer(group: Sequence[Write]) -> None:
+def answer_all(group: Sequence[Write]) -> None:
     """Give those who wait for these writes their answers, each in its own loop."""
     for loop in {each.answer.get_loop() for each in group}:
         theirs = [each for each in group if each.answer.get_loop() is loop]
@@ -78,7 +78,7 @@ class WriteQueue:
         self._queue.put(_Word.END)
 
     def group(self, within_s: float | None = None) -> list[Write] | None:
-        """The next writes, to be committed together; none if none comes `within_s` seconds; None at the end."""
+        """The next writes, to be committed together; none if none comes within `within_s` seconds; None at the end."""
         found: list[Write] = []
         wait_s = within_s
         while True:
