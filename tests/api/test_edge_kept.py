@@ -15,6 +15,7 @@ from tests.api.port import Gate, Heard, Port, get, post, query
 
 FORM = "Content-Type: application/x-www-form-urlencoded\r\n"
 JSON = "Content-Type: application/json\r\n"
+XML = "Content-Type: application/xml\r\n"
 Q = "client_id=c&atag=a%7Cb&cli_ubid=u"
 LONG = f"{Q}&x={'y' * 8190}"
 CHUNKED = "Transfer-Encoding: chunked\r\n"
@@ -48,7 +49,7 @@ WHOLE = {
     "JSON beside a query": (post(f"/aclick?{Q}", b"{}", JSON), 415, "click", f"{Q}&{{}}"),
     "a body that is compressed": (post("/aclick", b"\x1f\x8b\x08\0", f"{FORM}Content-Encoding: gzip\r\n"), 415, "click", "\x1f\x8b\x08\0"),
     "an order that is compressed": (post("/orders", ORDER, "Content-Encoding: gzip\r\n"), 415, "order", ORDER.decode()),
-    "a sale of another type": (post("/appsflyer", b"{}", JSON), 415, "appsflyer", "{}"),
+    "a sale of another type": (post("/appsflyer", b"<a/>", XML), 415, "appsflyer", "<a/>"),
     "a miracle": (get(Q, "Expect: a miracle\r\n"), 417, "click", Q),
     "a space": (get(f"{Q}&utm_campaign=summer sale"), 400, "click", f"{Q}&utm_campaign=summer sale"),
     "a space beside bytes that are no ASCII": (get(f"{Q}&x=é ü"), 400, "click", "client_id=c&atag=a%7Cb&cli_ubid=u&x=é ü"),

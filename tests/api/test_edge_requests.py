@@ -352,6 +352,24 @@ def test_the_call_of_other_services_is_an_order(port: Port) -> None:
     assert kinds == [EntryKind.ORDER, EntryKind.ORDER, EntryKind.OTHER, EntryKind.REJECTION]
 
 
+def test_a_message_of_appsflyers_push_api_is_an_order(port: Port) -> None:
+    as_json = "Content-Type: application/json; charset=utf-8\r\n"
+    said = {"event_name": "af_purchase", "event_revenue": 9.9, "event_revenue_currency": "EUR", "idfa": "i"}
+    said |= {"event_time": "2026-11-01 09:00:00.120", "event_value": '{"af_order_id": "A-9"}', "ip": "::1"}
+    for target, body, status in (
+        ("/appsflyer?client_id=c", json.dumps(said).encode(), 204),
+        ("/appsflyer", json.dumps(said).encode(), 422),
+        ("/appsflyer?client_id=c", b'{"event_name": ', 400),
+        ("/appsflyer?client_id=c", b"[]", 400),
+    ):
+        assert port.ask(post(target, body, as_json)).status == status
+    (taken, *refused) = port.entries()[-4:]
+    assert (taken.kind, json.loads(taken.raw)["order_id"]) == (EntryKind.ORDER, "A-9")
+    assert b"::1" not in taken.detail + taken.raw
+    assert [each.kind for each in refused] == [EntryKind.REJECTION] * 3
+    assert refused[1].raw == b'{"event_name": '
+
+
 def test_a_body_that_is_no_form_is_refused(port: Port) -> None:
     assert port.ask(post("/aclick", b"{}", "Content-Type: application/json\r\n")).status == 415
     assert port.ask(post("/aclick", b"a=b", f"{FORM}Content-Encoding: gzip\r\n")).status == 415

@@ -103,7 +103,8 @@ def test_other_events_are_kept(name: str) -> None:
 def test_an_unknown_event_is_told_the_known_ones() -> None:
     (fault,) = refused(b"event_name=purchase&client_id=c").faults
     assert fault.code is Reason.UNKNOWN_EVENT
-    assert fault.message == "Give one of funnel_salecomplete, viewproduct, viewrestaurant, funnel_add2cart."
+    names = "funnel_salecomplete, af_purchase, viewproduct, viewrestaurant, funnel_add2cart"
+    assert fault.message == f"Give one of {names}."
     assert [fault.field for fault in refused(b"").faults] == ["client_id", "event_name"]
 
 

@@ -1,5 +1,9 @@
-"""The addresses that the page gives Adjust and Branch: filled in as they fill them in, each call is an order."""
+"""The addresses that the page gives Adjust and Branch: filled in as they fill them in, each call is an order.
 
+And the message that the page shows of AppsFlyer.
+"""
+
+import json
 import re
 from pathlib import Path
 from urllib.parse import quote, urlsplit
@@ -7,7 +11,7 @@ from urllib.parse import quote, urlsplit
 import pytest
 
 from clickclock.attribution.orders.amendment import Rejection
-from clickclock.attribution.orders.appsflyer import Sale, judge
+from clickclock.attribution.orders.appsflyer import Sale, judge, query_of
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/how-to/connect-adjust-or-branch.md"
 NOW = 1_800_000_000_000
@@ -72,3 +76,15 @@ def test_small_letters_are_all_that_a_currency_is_forgiven(currency: str) -> Non
     refused = adjust({**ADJUST, "currency": currency})
     assert isinstance(refused, Rejection)
     assert [fault.field for fault in refused.faults] == ["currency"]
+
+
+def test_appsflyers_message_is_an_order() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    (message,) = re.findall(r"```json appsflyer\n(.*?)```", page, flags=re.DOTALL)
+    sale = judge(b"client_id=shop-1&" + query_of(message.encode()), NOW)
+    assert isinstance(sale, Sale), sale
+    order, said = sale.amendment, json.loads(message)
+    assert (order.order_id, order.device_id, order.customer_id) == ("A-1", said["advertising_id"], "c-7")
+    assert (order.amount_minor, order.currency, order.event_time_ms) == (2990, "EUR", 1_793_523_600_120)
+    articles = [(item.sku_id, item.price_minor, item.quantity) for item in order.items]
+    assert articles == [("P-7", 990, 1), ("P-9", 1000, 2)]

@@ -14,7 +14,7 @@ from importlib.metadata import version
 from typing import Any, Final
 
 from clickclock.attribution.api.schemas import array, example_of, field, record, texts
-from clickclock.attribution.orders import amendment, appsflyer
+from clickclock.attribution.orders import amendment, appsflyer, push_message
 from clickclock.attribution.orders.order_fields import ID_CHARS_MAX, QUANTITY_MAX, WORD_CHARS_MAX
 from clickclock.attribution.orders.shop_order import SHOPS, Shop
 from clickclock.attribution.registering import identification
@@ -95,7 +95,7 @@ def document() -> Schema:
                 ),
                 "post": _posted("identify", "Tie visitors and devices to customers", "Identification", "Identified"),
             },
-            "/appsflyer": _both("Call", "Send a sale or another event as AppsFlyer's callers do", _sale(), _CALLED),
+            "/appsflyer": _called(),
             **{f"/webhooks/{shop.name}": {"post": _webhook(shop)} for shop in SHOPS},
             **health_paths({}, {"414": _refused(414), "503": _refused(503)}),
             "/metrics": _read("getMetrics", "Numbers for Prometheus", "text/plain", "clickclock_clicks_total 42\n"),
@@ -157,6 +157,18 @@ def _both(name: str, summary: str, parameters: list[Schema], done: Mapping[Any, 
         "get": _operation(f"get{name}", summary, done, parameters),
         "post": {**_operation(f"post{name}", summary, done, parameters), "requestBody": body},
     }
+
+
+def _called() -> Schema:
+    """The call of sales, which takes a message of AppsFlyer's Push API as well."""
+    called = _both("Call", "Send a sale or another event as AppsFlyer's callers do", _sale(), _CALLED)
+    known = ", ".join(f"`{each}`" for each in sorted(push_message.FIELDS))
+    message = {"type": "object", "description": f"A message of the Push API. Read are `event_name`, {known}."}
+    called["post"]["requestBody"]["content"]["application/json"] = {
+        "schema": message,
+        "example": {"event_name": push_message.PURCHASE, "event_revenue": "9.90", "customer_user_id": "c-7"},
+    }
+    return called
 
 
 def _posted(name: str, summary: str, one: str, many: str) -> Schema:
@@ -281,7 +293,7 @@ def _parameter(name: str, description: str, *, is_required: bool = False) -> Sch
 
 
 def _sale() -> list[Schema]:
-    events = ", ".join(f"`{each}`" for each in (appsflyer.SALE, *appsflyer.OTHER_EVENTS))
+    events = ", ".join(f"`{each}`" for each in (appsflyer.SALE, push_message.PURCHASE, *appsflyer.OTHER_EVENTS))
     told = {"event_name": f"What it is: one of {events}.", **dict.fromkeys(appsflyer.SALE_PARAMETERS, "Of a sale.")}
     told |= {"client_id": "The client account.", "item_identifier": "The `order_id` of a sale."}
     required = ("event_name", "client_id")

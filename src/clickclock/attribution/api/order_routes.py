@@ -25,7 +25,9 @@ from clickclock.attribution.clicks.entry import EntryKind, connection
 from clickclock.attribution.clicks.page_event import PageClick
 from clickclock.attribution.files.counters import cell
 from clickclock.attribution.journal import Done
+from clickclock.attribution.orders import appsflyer
 from clickclock.attribution.orders.amendment import Admit
+from clickclock.attribution.orders.order_fields import NotJson
 from clickclock.attribution.orders.shop_order import Secrets, Shop
 from clickclock.attribution.registering.refusal import Code, Refusal
 from clickclock.foundation.errors import Malformed
@@ -33,6 +35,7 @@ from clickclock.foundation.errors import Malformed
 TakeClick: TypeAlias = Callable[[bytes, bytes, bytes, Done], Answer]
 """Takes a click's query and the columns of its connection; see `Routes.click`."""
 FORM_TYPES: Final = frozenset({b"application/x-www-form-urlencoded", b"text/plain", b""})
+_JSON_TYPE: Final = b"application/json"
 FLOODED: Final = (
     "Nothing was kept: too much was refused today, from your network or in all, or the disk is nearly full."
 )
@@ -119,17 +122,26 @@ class OrderRoutes:
         return later
 
     def appsflyer(self, request: Request, changed: Callable[[], None]) -> Answer:
-        """`GET` or `POST /appsflyer`: parameters in the query or as a form."""
-        raw = request.query
-        if request.body:
-            if request.head.content_type not in FORM_TYPES or request.head.encoding:
-                return self._unreadable(request, "application/x-www-form-urlencoded")
-            raw = raw + b"&" + request.body if raw else request.body
+        """`GET` or `POST /appsflyer`: parameters in the query, as a form, or as a message of AppsFlyer's Push API."""
+        body = request.body
+        if body and (request.head.encoding or request.head.content_type not in (*FORM_TYPES, _JSON_TYPE)):
+            return self._unreadable(request, "application/x-www-form-urlencoded or application/json")
         if self._collector.is_full:
             return self._busy(request)
-        judged = orders.judge_appsflyer(raw, self._collector.now_ms(), self._doorkeeper(request))
+        unread: NotJson | None = None
+        if body and request.head.content_type == _JSON_TYPE:
+            try:
+                body = appsflyer.query_of(body)
+            except NotJson as error:
+                unread = error
+        if unread is None:
+            raw = b"&".join(filter(None, (request.query, body)))
+            judged = orders.judge_appsflyer(raw, self._collector.now_ms(), self._doorkeeper(request))
+        else:
+            judged = orders.refuse(body, unread)
         (entry_id,) = self._collector.keep([judged.draft], request.head.origin, request.done)
-        return self._answered(orders.reply_appsflyer(judged, entry_id), request, kept=[_COUNTED[judged.draft.kind]])
+        reply = orders.reply_refused(unread, entry_id) if unread else orders.reply_appsflyer(judged, entry_id)
+        return self._answered(reply, request, kept=[_COUNTED[judged.draft.kind]])
 
     def webhook(self, shop: Shop, click: TakeClick) -> Callable[[Request, Callable[[], None]], Answer]:
         """`POST /webhooks/…`: what this kind of shop sends; a click is handed on."""

@@ -18,7 +18,7 @@ import msgspec
 
 from clickclock.attribution.clicks.absent import CLICK_IDS
 from clickclock.attribution.clicks.ad import COLUMNS
-from clickclock.attribution.clicks.query import Unreadable, split, with_ampersands
+from clickclock.attribution.clicks.query import Unreadable, escaped, split, with_ampersands
 from clickclock.foundation.instant import ms_of
 
 _TYPES: Final = frozenset(("page", "screen"))
@@ -35,7 +35,6 @@ _CAMPAIGN: Final = {
 """The fields of `context.campaign`; they count where the address does not say it."""
 _ADVERTISING: Final = frozenset(("advertising", "marketing", "targeting"))
 """Categories of consent, in any case, that ads need."""
-_UNRESERVED: Final = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 _PRINTABLE: Final = frozenset(range(0x21, 0x7F))
 
 
@@ -56,7 +55,7 @@ def page_click(event: Any, client_id: str) -> PageClick | None:
     page, device = _object(context.get("page")), _object(context.get("device"))
     address, _, behind = (_text(said.get("url")) or _text(page.get("url"))).partition("#")[0].partition("?")
     led = behind or (_text(said.get("search")) or _text(page.get("search"))).removeprefix("?")
-    query = _escaped(led, _PRINTABLE)
+    query = escaped(led.encode("utf-8", "replace"), _PRINTABLE)
     campaign = _campaign(context, query)
     if not campaign and not _is_lead(query):
         return None
@@ -70,7 +69,9 @@ def page_click(event: Any, client_id: str) -> PageClick | None:
         "landing_page": address,
         **campaign,
     }
-    parts = [b"%b=%b" % (name.encode(), _escaped(value, _UNRESERVED)) for name, value in own.items() if value]
+    parts = [
+        b"%b=%b" % (name.encode(), escaped(value.encode("utf-8", "replace"))) for name, value in own.items() if value
+    ]
     return PageClick(
         b"&".join([*parts, query] if query else parts),
         _text(context.get("userAgent")).encode("utf-8", "replace"),
@@ -113,8 +114,3 @@ def _time_ms(value: Any) -> str:
     except (TypeError, ValueError):
         return _text(value)
     return str(ms_of(at)) if at.tzinfo is not None else _text(value)
-
-
-def _escaped(text: str, kept: frozenset[int]) -> bytes:
-    raw = text.encode("utf-8", "replace")
-    return b"".join(b"%c" % each if each in kept else b"%%%02X" % each for each in raw)

@@ -18,6 +18,8 @@ import msgspec
 
 from clickclock.foundation import errors
 
+UNRESERVED: Final = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
+"""What no address gives a meaning to. Source: RFC 3986, section 2.3."""
 PARAMETERS_MAX: Final = 100
 """More than four times what any client was seen to send; each one costs time and a line of every report."""
 
@@ -84,6 +86,15 @@ def split(query: bytes) -> dict[str, str]:
 
 
 _ESCAPED_AMPERSAND: Final = "amp;"
+
+
+def escaped(text: bytes, kept: frozenset[int] = UNRESERVED) -> bytes:
+    """UTF-8 as a name or a value of a query has it: each byte that is not in `kept` is percent-encoded.
+
+    >>> escaped("a b/ü".encode())
+    b'a%20b%2F%C3%BC'
+    """
+    return b"".join(b"%c" % each if each in kept else b"%%%02X" % each for each in text)
 
 
 def may_escape_ampersands(query: bytes) -> bool:

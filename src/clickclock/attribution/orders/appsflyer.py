@@ -1,5 +1,7 @@
 """The server call that existing integrations send already, named as they name it: a sale in it is an order.
 
+A purchase of AppsFlyer's own Push API is one, too.
+
 Never does I/O, and never reads more out of a call than it says: of everything but a sale only the name is understood.
 Invariants: a sale is judged as the same order in JSON would be; its faults name the call's own parameters.
 
@@ -15,8 +17,10 @@ from typing import Any, Final
 import msgspec
 
 from clickclock.attribution.clicks import query
+from clickclock.attribution.orders import push_message
 from clickclock.attribution.orders.amendment import Admit, Amendment, Kind, Rejection, everyone, judge_fields
-from clickclock.attribution.orders.order_fields import Fault, Fields, Reason
+from clickclock.attribution.orders.order_fields import Fault, Fields, NotJson, Reason, read_json
+from clickclock.attribution.orders.push_message import PURCHASE
 
 SALE: Final = "funnel_salecomplete"
 OTHER_EVENTS: Final = ("viewproduct", "viewrestaurant", "funnel_add2cart")
@@ -55,17 +59,36 @@ def judge(raw: bytes, received_ms: int, admit: Admit = everyone) -> Sale | Other
         unreadable = [each for each in unreadable if each.field in _READ]
     name = parameters.get("event_name", "")
     judged: Sale | OtherEvent | Rejection
-    if name == SALE:
+    as_sent = push_message.named if name == PURCHASE else _as_sent
+    if name in _SALES:
         judged = _judge_sale(parameters, received_ms, admit, unreadable)
     else:
         judged = _judge_other(name, parameters, admit, unreadable)
     if isinstance(judged, Rejection):
-        named = tuple(Fault(_as_sent(each.field), each.message, each.code) for each in judged.faults)
-        broken = {each.field for each in unreadable}
-        # What could not be read is not missing as well.
-        others = [each for each in named if not (each.code is Reason.MISSING and each.field in broken)]
+        named = tuple(Fault(as_sent(each.field), each.message, each.code) for each in judged.faults)
+        broken = {each.field for each in (*unreadable, *named) if each.code is not Reason.MISSING}
+        # What could not be read is not missing as well, nor is a part of it.
+        others = [
+            each for each in named if not (each.code is Reason.MISSING and {each.field, _whole(each.field)} & broken)
+        ]
         return Rejection(judged.kind, (*unreadable, *others), judged.client_id, judged.order_id)
     return judged
+
+
+def query_of(body: bytes) -> bytes:
+    """A call in JSON, as it would be in a query; of its many fields those that are understood. Raises `NotJson`.
+
+    >>> query_of(b'{"event_name": "af_purchase", "event_revenue": 9.9, "ip": "198.51.100.7"}')
+    b'event_name=af_purchase&event_revenue=9.9'
+    """
+    said = read_json(body)
+    if not isinstance(said, dict):
+        raise NotJson("The body is no JSON object; send one event in each request.")
+    known = [(name, push_message.as_text(value)) for name, value in said.items() if name in _READ and value is not None]
+    # A half of a character stays one: the judge names its field.
+    return b"&".join(
+        b"%b=%b" % (name.encode(), query.escaped(text.encode("utf-8", "surrogatepass"))) for name, text in known
+    )
 
 
 def is_sale(raw: bytes) -> bool:
@@ -74,27 +97,32 @@ def is_sale(raw: bytes) -> bool:
         parameters = query.split(raw)
     except query.Unreadable as problem:
         parameters = problem.parameters
-    return parameters.get("event_name") == SALE
+    return parameters.get("event_name") in _SALES
 
 
 def _judge_sale(
     parameters: Mapping[str, str], received_ms: int, admit: Admit, unreadable: list[Fault]
 ) -> Sale | Rejection:
-    order: dict[str, Any] = {
-        name: parameters[sent] for name, sent in _PARAMETERS.items() if parameters.get(sent, "") != ""
-    }
+    faults: list[Fault] = []
+    is_message = parameters["event_name"] == PURCHASE
+    order = push_message.order_of(parameters, faults) if is_message else _order_of(parameters, faults)
     if _is_small_code(order.get("currency", "")):  # partners that measure apps write it so
         order["currency"] = order["currency"].upper()
-    faults: list[Fault] = []
-    items = items_of(parameters, faults)
-    if items:
-        order["items"] = items
     judged = judge_fields(order, received_ms, admit)
     if isinstance(judged, Rejection):
         return Rejection(judged.kind, (*judged.faults, *faults), judged.client_id, judged.order_id)
     if faults or unreadable:
         return Rejection(Kind.INVALID, tuple(faults), judged.client_id, judged.order_id)
     return Sale(judged, json.dumps(order, ensure_ascii=False, separators=(",", ":")).encode())
+
+
+def _order_of(parameters: Mapping[str, str], faults: list[Fault]) -> dict[str, Any]:
+    """The order that a sale says, in our own fields; what is wrong with its lists is added to `faults`."""
+    order: dict[str, Any] = {
+        name: parameters[sent] for name, sent in _PARAMETERS.items() if parameters.get(sent, "") != ""
+    }
+    items = items_of(parameters, faults)
+    return {**order, "items": items} if items else order
 
 
 def _judge_other(
@@ -108,7 +136,7 @@ def _judge_other(
         fields.faults.append(refusal)
         kind = Kind.UNKNOWN_CLIENT
     if name not in OTHER_EVENTS:
-        sentence = f"Give one of {', '.join((SALE, *OTHER_EVENTS))}."
+        sentence = f"Give one of {', '.join((SALE, PURCHASE, *OTHER_EVENTS))}."
         fields.fault("event_name", sentence, Reason.UNKNOWN_EVENT if name else Reason.MISSING)
     if fields.faults or unreadable:
         return Rejection(kind, tuple(fields.faults), client_id)
@@ -131,7 +159,8 @@ _PARAMETERS: Final = {
 ITEM_PARAMETERS: Final = {"sku_id": "sku_id", "price": "product_prices", "quantity": "product_quantities"}
 SALE_PARAMETERS: Final = (*_PARAMETERS.values(), *ITEM_PARAMETERS.values())
 """All that is understood of a sale."""
-_READ: Final = frozenset({"event_name", *SALE_PARAMETERS})
+_READ: Final = frozenset({"event_name", *SALE_PARAMETERS, *push_message.FIELDS})
+_SALES: Final = frozenset({SALE, PURCHASE})
 
 
 def items_of(parameters: Mapping[str, str], faults: list[Fault]) -> list[dict[str, str]]:
@@ -154,6 +183,11 @@ def items_of(parameters: Mapping[str, str], faults: list[Fault]) -> list[dict[st
         {name: values[place] for name, values in lists.items() if place < len(values) and values[place] != ""}
         for place in range(len(skus))
     ]
+
+
+def _whole(field: str) -> str:
+    """What a field is a part of."""
+    return field.partition(".")[0]
 
 
 def _as_sent(field: str) -> str:
