@@ -7,10 +7,13 @@ import itertools
 import json
 import logging
 import os
+import sys
+import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from types import CodeType, FrameType, FunctionType
 from typing import Any
 
 import pytest
@@ -37,6 +40,7 @@ from clickclock.attribution.journal import (
 )
 from clickclock.attribution.journal.batch import FRAME_BYTES_MAX
 from clickclock.attribution.journal.frame import BLOCK_BYTES, HEADER_BYTES
+from clickclock.attribution.journal.keeper import Keeper
 from clickclock.attribution.journal.recovery import recover
 from clickclock.cli.journal import journal as command
 from clickclock.foundation.clock import ManualClock
@@ -424,6 +428,47 @@ async def test_a_number_that_was_seen_is_not_used_again_by_a_life_after_one_with
     assert [frame.payload for frame in tail.read_more()] == [b"2\n"]
     assert [path for path in names(tmp_path) if path.endswith(".live")] == []
     tail.close()
+
+
+async def test_what_the_disk_refused_before_somebody_asked_is_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A segment was being made when the disk was broken; the disk is whole when a line comes that waits for it."""
+    sync, tried = os.fdatasync, 0
+
+    def refuse(fd: int) -> None:
+        nonlocal tried
+        if threading.current_thread().name != "journal-keeper":
+            sync(fd)
+            return
+        tried += 1
+        if tried == 1:
+            while not waits_in(Keeper.take):
+                assert time.monotonic() < deadline_s
+            raise OSError(errno.EIO, "the disk was broken, says the test")
+        sync(fd)
+
+    deadline_s = time.monotonic() + DEADLINE_S
+    monkeypatch.setattr(os, "fdatasync", refuse)
+    journal = await Journal.open(tmp_path, segment_bytes=SMALL)
+    await keep(journal, b"1\n")
+    await journal.close()
+    assert (lines_of(tmp_path), caplog.messages) == ([b"1\n"], [])
+    assert tried > 1
+
+
+def waits_in(function: Callable[..., object]) -> bool:
+    """Whether a thread waits for a condition, called by this function."""
+    assert isinstance(function, FunctionType)
+    wanted = {threading.Condition.wait.__code__, function.__code__}
+    return any(wanted <= set(calls(innermost)) for innermost in sys._current_frames().values())
+
+
+def calls(innermost: FrameType | None) -> Iterator[CodeType]:
+    """What a thread is in, from the innermost call."""
+    while innermost is not None:
+        yield innermost.f_code
+        innermost = innermost.f_back
 
 
 async def test_a_segment_is_found_while_it_is_renamed_in_a_long_folder(

@@ -52,6 +52,8 @@ class Keeper:
         self._change = threading.Condition()
         self._spare: LiveSegment | None = None
         self._refused: Exception | None = None
+        self._asked = 0
+        """How often somebody began to wait for a segment."""
         self._make_at_s = self._seal_at_s = -math.inf
         self._retired: list[LiveSegment] = []
         self._closing = False
@@ -71,6 +73,7 @@ class Keeper:
                     return taken
                 self._size = max(self._size, _rounded(room + 2 * BLOCK_BYTES))
                 self._refused, self._make_at_s = None, -math.inf
+                self._asked += 1
                 self._change.notify_all()
                 self._change.wait_for(lambda: self._spare is not None or self._refused is not None)
                 if self._refused is not None:
@@ -121,7 +124,7 @@ class Keeper:
 
     def _make(self) -> None:
         with self._change:
-            number, size = self._number, self._size
+            number, size, asked = self._number, self._size, self._asked
         made: LiveSegment | None = None
         refused: Exception | None = None
         try:
@@ -129,10 +132,11 @@ class Keeper:
         except Exception as error:  # noqa: BLE001 - somebody waits for an answer, whatever it is
             refused = error
         with self._change:
-            self._spare, self._refused = made, refused
+            self._spare = made
             if made is not None:
                 self._number += 1
-            else:
+            elif asked == self._asked:  # else somebody asks since: the disk may be better now, and is tried again
+                self._refused = refused
                 # A disk that is nearly full may still have room for a small one.
                 self._size = min(FIRST_BYTES, self._size_max)
                 self._make_at_s = time.monotonic() + SPARE_RETRY_S
