@@ -30,6 +30,7 @@ from clickclock.attribution.api.server import Setup, run_collector
 from clickclock.attribution.clicks.account import Account, Accounts, Profile
 from clickclock.attribution.clicks.address import Salt
 from clickclock.attribution.clicks.entry import Entry, decode
+from clickclock.attribution.files.country_table import CountryTable
 from clickclock.attribution.journal import Journal, Tail
 from clickclock.attribution.orders.shop_order import Secrets
 from clickclock.foundation.clock import Clock, SystemClock
@@ -147,6 +148,8 @@ class Port:
     slot: str = "0"
     secrets: Mapping[tuple[str, str], bytes] = field(default_factory=dict)
     """What webhooks are signed with, by client and kind of shop."""
+    countries: Path | None = None
+    """A table of networks and their countries."""
     salt: Salt = field(default_factory=lambda: Salt(SALT, 0))
     clock: Clock = field(default_factory=SystemClock)
     address: tuple[str, int] = ("", 0)
@@ -260,6 +263,7 @@ class Port:
             tick_s=0.02,
             order_tokens=tokens,
             secrets=Secrets(self.secrets),
+            countries=None if self.countries is None else CountryTable(self.countries),
         )
         journal = await Journal.open(self.folder / self.slot)
         try:

@@ -15,6 +15,7 @@ from typing import Any, Final
 from clickclock.attribution.clicks.account import Account, Accounts, ChannelRule, Consent, Profile
 from clickclock.attribution.crediting.campaign_names import COLUMNS, names_of
 from clickclock.attribution.crediting.policy import Policies, Policy
+from clickclock.attribution.files.country_table import CountryTable
 from clickclock.attribution.orders.shop_order import SHOPS, Secrets
 from clickclock.foundation.account_config import AccountConfig, PolicyConfig
 from clickclock.foundation.config import Config
@@ -41,6 +42,11 @@ def webhook_secrets_of(config: Config) -> Secrets:
             if (path := getattr(each, name)) is not None
         }
     )
+
+
+def countries_of(config: Config) -> CountryTable | None:
+    """The table of countries. Raises `Malformed` for a file that cannot be read."""
+    return None if config.click_countries_file is None else CountryTable(config.click_countries_file)
 
 
 def policies_of(config: Config) -> Policies:

@@ -23,7 +23,7 @@ from typing import Any
 import uvloop
 from msgspec.structs import replace
 
-from clickclock.app.accounts import accounts_of, webhook_secrets_of
+from clickclock.app.accounts import accounts_of, countries_of, webhook_secrets_of
 from clickclock.app.certificates import Certificates
 from clickclock.app.collectors import DRAIN
 from clickclock.app.spans import spans_of
@@ -104,6 +104,7 @@ async def _collect(config: Config, salt: Salt, folder: Path, listening: socket.s
         order_tokens=config.order_tokens,
         orders_need_token=config.orders_need_token,
         secrets=webhook_secrets_of(config),
+        countries=countries_of(config),
         tls=None if certificates is None else certificates.context,
         spans=spans,
     )

@@ -101,9 +101,10 @@ class Collectors:
         self._config = config
         self._told = config.model_dump(mode="json", exclude=_NOT_TOLD)
         # Here, as the scheduler alone has no accounts; and now, as a collector could only try again.
-        from clickclock.app.accounts import webhook_secrets_of  # noqa: PLC0415 (see the line above)
+        from clickclock.app.accounts import countries_of, webhook_secrets_of  # noqa: PLC0415 (see the line above)
 
         webhook_secrets_of(config)
+        countries_of(config)
         expect_traces(config)
         self._stopping = asyncio.Event()
         self._ready = [asyncio.Event() for _ in sockets]

@@ -130,6 +130,9 @@ class Config(AttributionSettings, BackupSettings, EdgeSettings, TraceSettings):
     click_salt_days: int = Field(
         1, ge=0, le=365, description="Days after which addresses get other pseudonyms; 0: never."
     )
+    click_countries_file: Path | None = Field(
+        None, description="Table of networks and their countries: a MaxMind database (`.mmdb`), or CSV."
+    )
     click_waiting_max: int = Field(
         10_000, ge=1, description="Requests of one collector that may wait for the disk; more are answered 503."
     )

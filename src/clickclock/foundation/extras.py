@@ -15,8 +15,8 @@ OIDC: Final = "oidc"
 TRACES: Final = "traces"
 MODULES: Final = {
     ATTRIBUTION: (
-        *("charset_normalizer", "crawleruseragents", "deltalake", "duckdb", "ibis", "isal", "narwhals", "numpy"),
-        *("packaging", "pyarrow", "python_calamine", "scipy"),
+        *("charset_normalizer", "crawleruseragents", "deltalake", "duckdb", "ibis", "isal", "maxminddb"),
+        *("narwhals", "numpy", "packaging", "pyarrow", "python_calamine", "scipy"),
     ),
     "encryption": ("cryptography",),
     OIDC: ("joserfc",),

@@ -20,6 +20,7 @@ from clickclock.attribution.api.refusing import Refusing, Stop
 from clickclock.attribution.api.request import Later, Request
 from clickclock.attribution.api.routes import CLICKS, VIEWS
 from clickclock.attribution.api.shared import Shared
+from clickclock.attribution.clicks.country import located
 from clickclock.attribution.clicks.template import NOTHING
 from clickclock.attribution.files.counters import cell
 from clickclock.attribution.registering.refusal import Code, Refusal
@@ -175,6 +176,7 @@ class Connection(Refusing):
             self._rest_said, self.template = b"", NOTHING
             self.head = head = read(headers)
             head.origin = self._shared.origins.of(self._peer, head.forwarded, head.agent, head.referer)
+            head.country = self._shared.origins.country(self._peer, head.forwarded)
             self._said, self._headers = headers, []
             self._salt_number = self._shared.salt_number
         if self.head.is_unusual or cast(HttpRequestParser, self._parser).get_http_version() not in VERSIONS:
@@ -215,6 +217,7 @@ class Connection(Refusing):
         is_known = path in (CLICKS, VIEWS) and method == b"GET"
         if is_known and head.is_simple and len(query) <= shared.limits.query_bytes_max:
             is_view = path == VIEWS
+            query = located(query, head.country)
             answer = shared.routes.click(query, head.origin, persistence, self._on_disk, is_view=is_view)
             if persistence is head.persistence and not is_view:
                 self._clicked = target

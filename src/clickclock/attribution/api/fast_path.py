@@ -19,6 +19,7 @@ from clickclock.attribution.api.answers import Answer
 from clickclock.attribution.api.head import Head
 from clickclock.attribution.api.routes import CLICKS, Routes
 from clickclock.attribution.clicks.click import Click
+from clickclock.attribution.clicks.country import located
 from clickclock.attribution.clicks.entry import TOGETHER_MAX, columns_of_plain
 from clickclock.attribution.clicks.template import Template, times
 
@@ -112,6 +113,8 @@ class Arrivals:
                 taken.append(each)
                 columns.append(each.columns)
                 queries.append(request[_QUERY_AT:end])
+        if self._routes.is_locating:
+            queries = [located(query, each.head.country) for query, each in zip(queries, taken, strict=True)]
         if taken:
             collector.take_plain(columns, queries, received_ms, partial(self._tell, taken))
         for each in arrived[room:]:
@@ -132,6 +135,9 @@ class Arrivals:
                     each.columns = columns_of_plain(head.origin, judged.profile)
                     each.accepted = self._routes.answers.accepted[judged.profile][head.persistence]
                     return True
+                if head.country:
+                    query = located(query, head.country)
+                    judged = self._routes.collector.judge(query)
                 # A refused one may not be kept, and then waits for no disk.
                 if isinstance(judged, Click) and not query.translate(
                     None, _PRINTABLE

@@ -57,6 +57,8 @@ class Head:
     """Whether there may be something to say before the request is whole: anything but a plain GET's head."""
     origin: bytes = b""
     """The columns of an entry that say whence it came; filled in by who knows the peer."""
+    country: bytes = b""
+    """The parameter that says where the visitor is, for a click that says it not itself; filled in likewise."""
 
 
 def read(headers: list[tuple[bytes, bytes]]) -> Head:

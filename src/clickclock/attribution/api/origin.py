@@ -9,10 +9,11 @@ True
 
 from collections.abc import Iterable
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
-from typing import Final
+from typing import Final, Protocol
 
 from clickclock.attribution.clicks import entry
 from clickclock.attribution.clicks.address import pseudonym
+from clickclock.attribution.clicks.country import PARAMETER
 
 LOOPBACK: Final = ("127.0.0.0/8", "::1/128")
 _INSIDE: Final = tuple(map(ip_network, ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7")))
@@ -21,10 +22,17 @@ _REMEMBERED_MAX: Final = 10_000
 """Addresses whose pseudonym is known: a hash costs more than the rest of a request."""
 
 
-class Origins:
-    """Knows the salt and whom to trust."""
+class Countries(Protocol):
+    """In which country an address is."""
 
-    def __init__(self, trusted_proxies: Iterable[str], salt: bytes) -> None:
+    def country(self, address: str) -> str:
+        """Two capital letters; nothing where nobody knows."""
+
+
+class Origins:
+    """Knows the salt, whom to trust, and which country an address is in."""
+
+    def __init__(self, trusted_proxies: Iterable[str], salt: bytes, countries: Countries | None = None) -> None:
         """`trusted_proxies` are networks or addresses. Raises `ValueError` if one is none."""
         self._trusted: tuple[IPv4Network | IPv6Network, ...] = tuple(
             ip_network(each, strict=False) for each in trusted_proxies
@@ -32,6 +40,8 @@ class Origins:
         self._salt = salt
         """Another one from time to time, and then `_known` is empty."""
         self._known: dict[tuple[str, bytes], str] = {}
+        self._countries = countries
+        self._places: dict[tuple[str, bytes], bytes] = {}
 
     def of(self, peer: str, forwarded: bytes, agent: bytes, referer: bytes) -> bytes:
         """The columns for a request of `peer` with these header fields."""
@@ -42,10 +52,26 @@ class Origins:
             said = self._known[peer, forwarded] = pseudonym(self._visitor(peer, forwarded), self._salt)
         return entry.connection(said, agent, referer)
 
+    def country(self, peer: str, forwarded: bytes) -> bytes:
+        """The parameter that says in which country the visitor is; nothing where nobody knows."""
+        if self._countries is None:
+            return b""
+        found = self._places.get((peer, forwarded))
+        if found is None:
+            if len(self._places) >= _REMEMBERED_MAX:
+                self._places.clear()
+            country = self._countries.country(self._visitor(peer, forwarded)).encode()
+            found = self._places[peer, forwarded] = PARAMETER + country if country else b""
+        return found
+
     def use(self, salt: bytes) -> None:
         """Make pseudonyms with another salt from now on."""
         self._salt = salt
         self._known.clear()
+
+    def forget_countries(self) -> None:
+        """Ask the table anew from now on."""
+        self._places.clear()
 
     def is_from(self, networks: Iterable[IPv4Network | IPv6Network], peer: str, forwarded: bytes) -> bool:
         """Whether a request comes from these networks; not, if somebody forwards it whom nobody trusts."""

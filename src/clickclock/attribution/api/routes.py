@@ -25,6 +25,7 @@ from clickclock.attribution.api.request import Later, Request
 from clickclock.attribution.clicks.account import Accounts
 from clickclock.attribution.clicks.click import Click, Kind, Rejection, prefetched
 from clickclock.attribution.clicks.consent import anonymous, without_visitor
+from clickclock.attribution.clicks.country import located
 from clickclock.attribution.clicks.entry import EntryKind
 from clickclock.attribution.files.counters import REJECTED, cell
 from clickclock.attribution.journal import Done
@@ -78,6 +79,7 @@ class Routes:
         secrets: Secrets,
         *,
         is_tls: bool,
+        is_locating: bool,
     ) -> None:
         """`metrics` gives the page for Prometheus, `script` is what pages of shops load.
 
@@ -86,6 +88,8 @@ class Routes:
         self.collector = collector
         self.cells = cells
         self.limits = limits
+        self.is_locating = is_locating
+        """Whether heads may have a country."""
         stay = STAY if is_tls else b""
         self.answers = Answers(0, FOR_PAGES + stay)
         """For scripts of pages."""
@@ -234,6 +238,7 @@ class Routes:
                 sentence = "The body is of a type that is not read here; send it as application/x-www-form-urlencoded."
                 return self._refused(request, Refusal(415, Code.UNSUPPORTED_MEDIA_TYPE, sentence))
             query = query + b"&" + request.body if query else request.body
+        query = located(query, head.country)
         if self.collector.is_full:
             return self._busy(request.persistence, is_head=is_head)
         judged = self.collector.judge(query)

@@ -38,6 +38,7 @@ from clickclock.attribution.clicks.account import Accounts
 from clickclock.attribution.clicks.address import Salt
 from clickclock.attribution.errors import JournalFailing
 from clickclock.attribution.files.counters import Counters, read_all
+from clickclock.attribution.files.country_table import CountryTable
 from clickclock.attribution.files.disk_room import DiskRoom
 from clickclock.attribution.files.order_tokens import OrderTokens
 from clickclock.attribution.journal import Journal
@@ -79,6 +80,8 @@ class Setup(msgspec.Struct, frozen=True):
     """Whether orders of every account need a token."""
     secrets: Secrets = msgspec.field(default_factory=lambda: Secrets({}))
     """What webhooks of shops are signed with."""
+    countries: CountryTable | None = None
+    """Which country an address is in; None if nobody says so."""
     tls: ssl.SSLContext | None = None
     """What connections are encrypted with; None if they are not."""
     spans: Spans | None = None
@@ -154,7 +157,7 @@ def _shared(
 
     script = files("clickclock.attribution.api").joinpath("clickclock.js").read_bytes()
     health = Health(journal.probe, loop.time)
-    origins = Origins(setup.trusted_proxies, setup.salt.secret)
+    origins = Origins(setup.trusted_proxies, setup.salt.secret, setup.countries)
     near = partial(origins.is_from, [ip_network(each, strict=False) for each in setup.metrics_from])
     routes = Routes(
         collector,
@@ -168,6 +171,7 @@ def _shared(
         tokens,
         setup.secrets,
         is_tls=setup.tls is not None,
+        is_locating=setup.countries is not None,
     )
     shared = Shared(routes, origins)
     shared.tick(loop.time(), setup.clock.now().timestamp())
@@ -187,6 +191,8 @@ async def _tick(shared: Shared, setup: Setup, tokens: OrderTokens) -> None:
             for connection in tuple(shared.connections):
                 connection.check()
             await asyncio.to_thread(tokens.refresh)
+            if setup.countries is not None and await asyncio.to_thread(setup.countries.refresh):
+                shared.use_countries()
         except Exception:  # noqa: BLE001 - without the tick nobody's time would ever be over
             _log.exception("time-outs could not be checked")
 

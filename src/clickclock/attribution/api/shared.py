@@ -105,8 +105,16 @@ class Shared:
 
     def use_salt(self, salt: bytes) -> None:
         """Make pseudonyms of addresses with another salt from now on, of open connections, too."""
-        self.salt_number += 1
         self.origins.use(salt)
+        self._forget_origins()
+
+    def use_countries(self) -> None:
+        """The table of countries is another one: ask it from now on, for open connections, too."""
+        self.origins.forget_countries()
+        self._forget_origins()
+
+    def _forget_origins(self) -> None:
+        self.salt_number += 1
         for connection in self.connections:
             connection.forget_origin()
 
