@@ -13,7 +13,7 @@ from deltalake import DeltaTable
 from clickclock.attribution.agents.reporter import Reporter
 from clickclock.attribution.engines.duckdb import DuckDB
 from clickclock.attribution.lake import Lake
-from clickclock.attribution.reporting.report import read
+from clickclock.attribution.reporting.question import read
 from tests.credited import HOUR_MS, START_MS, click, load, order, run
 from tests.house.tree import ROOT
 

@@ -25,7 +25,8 @@ from clickclock.attribution.errors import VersionGone
 from clickclock.attribution.lake import COSTS, CREDITS, TOUCHES, Lake, credits_table
 from clickclock.attribution.reporting.figures import WITHOUT_VIEWS
 from clickclock.attribution.reporting.listing import read_orders
-from clickclock.attribution.reporting.report import NOTHING, NoVersion, Report, TooManyRows, as_text, read
+from clickclock.attribution.reporting.question import read
+from clickclock.attribution.reporting.report import NOTHING, NoVersion, Report, TooManyRows, as_text
 from clickclock.attribution.reporting.result import Result
 from clickclock.foundation.errors import Malformed
 from tests.credited import HOUR_MS, START_MS, click, load, order, run
@@ -209,6 +210,12 @@ def test_clicks_are_told_apart_by_what_they_say_of_themselves(tmp_path: Path, en
     ]
     assert told("page") == ["shop.example/sale last EUR 2 2 2 20.00 20.00", "None last EUR 1 1 0 0.00 0.00"]
     assert told("country") == ["DE last EUR 1 1 1 10.00 10.00", "None last EUR 2 2 1 10.00 10.00"]
+    asked = {"format": ["parquet"], "holdout": ["de"], "from": ["1970-01-01"], "to": ["2100-01-01"], "by": ["client"]}
+    held_out = Reporter(lake, engine).report(read(asked))
+    assert [(row["client"], row["orders"], row["others"]) for row in held_out.rows] == [("shop", 1, 0)]
+    write(held_out, sink := io.BytesIO())
+    assert pq.read_table(io.BytesIO(sink.getvalue())).to_pylist() == held_out.rows
+    assert any(note.startswith("1 of 2 orders have no known country") for note in held_out.notes)
     assert told("customer,device") == [
         "new desktop last EUR 0 0 1 10.00 10.00",
         "new mobile last EUR 0 0 1 10.00 10.00",

@@ -17,7 +17,7 @@ from clickclock.attribution.agents.reporter import Reporter
 from clickclock.attribution.crediting.policy import Policies, Policy, ViewWindow
 from clickclock.attribution.lake import CLICKS, VIEW_TOUCHES, VIEWS, Lake
 from clickclock.attribution.models import BUILT_IN
-from clickclock.attribution.reporting.report import read
+from clickclock.attribution.reporting.question import read
 from clickclock.attribution.reporting.result import Kind, Result
 from tests.credited import (
     DAY_MS,

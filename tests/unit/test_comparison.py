@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from clickclock.attribution.reporting.comparison import before, compared
 from clickclock.attribution.reporting.figures import Against, Dimension, Figure
-from clickclock.attribution.reporting.report import Asked, Report, Row, read
+from clickclock.attribution.reporting.question import read
+from clickclock.attribution.reporting.report import Asked, Report, Row
 from clickclock.foundation.errors import Malformed
 
 DAY = date(2026, 11, 1)

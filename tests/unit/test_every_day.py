@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from clickclock.attribution.reporting.every_day import days_of, with_every_day
 from clickclock.attribution.reporting.figures import Dimension, Figure
-from clickclock.attribution.reporting.report import ROWS_MAX, Asked, Report, TooManyRows, read
+from clickclock.attribution.reporting.question import read
+from clickclock.attribution.reporting.report import ROWS_MAX, Asked, Report, TooManyRows
 from clickclock.foundation.errors import Malformed
 
 FIRST = date(2026, 11, 1)

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from clickclock.attribution.reporting.figures import OF_MODELS, Against, Dimension
 from clickclock.attribution.reporting.model_comparison import of_every_model, side_by_side
-from clickclock.attribution.reporting.report import NOTHING, Asked, Report, read
+from clickclock.attribution.reporting.question import read
+from clickclock.attribution.reporting.report import NOTHING, Asked, Report
 from clickclock.foundation.errors import Malformed
 
 ASKED = Asked(compare=Against.MODELS)

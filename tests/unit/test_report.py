@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clickclock.attribution.reporting.figures import Dimension, Figure, Form
+from clickclock.attribution.reporting.question import read
 from clickclock.attribution.reporting.report import (
     NOTHING,
     Asked,
@@ -20,7 +21,6 @@ from clickclock.attribution.reporting.report import (
     Row,
     arrange,
     find,
-    read,
 )
 from clickclock.attribution.reporting.result import Result
 from clickclock.foundation.errors import Malformed

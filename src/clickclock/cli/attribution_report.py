@@ -41,6 +41,7 @@ ASKED = (
     "since",
     "until",
     "compare",
+    "holdout",
     "every_day",
     "client_id",
     "seller_id",
@@ -71,6 +72,13 @@ NAMES = {"models": "model", "since": "from", "until": "to", "form": "format"}
     "--compare",
     type=click.Choice(("previous", "last_year", "models")),
     help="Compare with the days before, with the same days a year before, or all models with each other.",
+)
+@click.option(
+    "--holdout",
+    multiple=True,
+    metavar="COUNTRIES",
+    help="Countries in which ads were off from --from to --to, such as AT,CH: their orders, beside what the other "
+    "countries let expect.",
 )
 @click.option(
     "--every-day",
@@ -109,7 +117,7 @@ def report(config: Path | None, form: str, raw: bool, output: Path | None, is_as
         # Here and not at the top, so that neither the help of other commands nor a mistyped folder waits for it.
         from clickclock.app.reporting import report as compute  # noqa: PLC0415 (see the line above)
         from clickclock.attribution.agents.reporter import write  # noqa: PLC0415 (see the line above)
-        from clickclock.attribution.reporting.report import read as read_question  # noqa: PLC0415 (see the line above)
+        from clickclock.attribution.reporting.question import read as read_question  # noqa: PLC0415 (see the line above)
 
         try:
             told = compute(loaded, read_question(parameters))
@@ -167,7 +175,7 @@ def _show(report: Payload) -> None:
     table("rows", *columns, empty=" ".join(report["notes"]))(report)
 
 
-_BEFORE, _CHANGE = "Before", "Change"
+_BEFORE, _CHANGE = "Before", ("Change", "ChangeLow", "ChangeHigh")
 
 
 def _percent(value: Any) -> str:

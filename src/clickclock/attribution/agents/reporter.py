@@ -54,6 +54,7 @@ from clickclock.attribution.reporting.comparison import before, compared
 from clickclock.attribution.reporting.every_day import with_every_day
 from clickclock.attribution.reporting.figures import (
     MONEY,
+    OF_HOLDOUT,
     WITHOUT_VIEWS,
     Against,
     Customer,
@@ -61,6 +62,7 @@ from clickclock.attribution.reporting.figures import (
     Figure,
     Form,
 )
+from clickclock.attribution.reporting.holdout import held_out, questions
 from clickclock.attribution.reporting.model_comparison import of_every_model, side_by_side
 from clickclock.attribution.reporting.report import (
     COUNTS,
@@ -92,6 +94,10 @@ class Reporter:
         """Answer. Raises `NoVersion`, `VersionGone`, `Malformed` if the version lacks a model, `TooManyRows`."""
         if asked.compare is Against.MODELS:
             return side_by_side(self._report(of_every_model(asked)), asked)
+        if asked.holdout:
+            during, earlier = questions(asked)
+            now = self._report(during)
+            return held_out(now, self._report(msgspec.structs.replace(earlier, version=now.version)), asked)
         now = self._report(asked)
         if asked.compare is None:
             return with_every_day(now) if asked.every_day else now
@@ -312,7 +318,11 @@ def _write_parquet(report: Report, sink: IO[bytes]) -> None:
 
 
 def _kind_of(column: str) -> pa.DataType:
-    return _AMOUNT if column.endswith("_change") else _KINDS.get(column.removesuffix("_before"), pa.string())
+    return (
+        _AMOUNT
+        if column in OF_HOLDOUT[2:] or column.endswith("_change")
+        else _KINDS.get(column.removesuffix("_before"), pa.string())
+    )
 
 
 _KINDS: Final[Mapping[str, pa.DataType]] = {

@@ -108,6 +108,7 @@ def _report() -> Schema:
                 "previous",
                 enum=list(Against),
             ),
+            parameter("holdout", f"Countries in which ads were off from `from` to `to`. {lists}", "AT,CH"),
             {
                 **parameter("everyDay", "Whether each group has a row on each day, also where nothing happened.", True),
                 "schema": {"type": "boolean", "default": False},

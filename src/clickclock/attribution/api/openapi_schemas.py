@@ -75,13 +75,15 @@ def components() -> Mapping[str, Schema]:
 def _report_row() -> Schema:
     keys = {camel(each): f"The {each.replace('_', ' ')}, if it was asked for." for each in Dimension}
     row = {name: field(["string", "null"], sentence) for name, sentence in keys.items()}
-    row["model"] = field("string", "Whose credit this is; not there where models are compared.")
+    row["model"] = field("string", "Whose credit this is; not there where models are compared, nor of a holdout.")
     row["currency"] = field(["string", "null"], "Of every amount in the row.")
     for each, (kind, sentence) in _FIGURES.items():
         row[each.value] = field([kind, "null"], sentence)
         row[f"{each}Before"] = field([kind, "null"], "The same in the earlier period, if that was asked for.")
         row[f"{each}Change"] = field(["string", "null"], "The change since, as a part of what was.")
     row |= {name: field(["string", "null"], sentence) for name, sentence in _OF_MODELS.items()}
+    row |= {name: field(["integer", "null"], sentence) for name, sentence in _ORDERS_OF_OTHERS.items()}
+    row |= {name: field(["string", "null"], sentence) for name, sentence in _OF_HOLDOUT.items()}
     return {
         "type": "object",
         "description": "A row of a report.",
@@ -103,6 +105,22 @@ _OF_MODELS: Final = {
 }
 
 
+_ORDERS_OF_OTHERS: Final = {
+    "others": "Of a holdout: the orders of the other countries in its days.",
+    "othersBefore": "The same in the days before.",
+}
+_OF_HOLDOUT: Final = {
+    "ordersExpected": "Of a holdout: how many orders the other countries let expect.",
+    "ordersEffect": "How many more there were; less than zero where there were fewer.",
+    "ordersChangeLow": "The least change that the days allow with 95 %.",
+    "ordersChangeHigh": "The greatest.",
+    "othersRevenue": "The revenue of the other countries.",
+    "othersRevenueBefore": "The same in the days before.",
+    "revenueExpected": "How much revenue they let expect.",
+    "revenueEffect": "How much more it was.",
+}
+
+
 def _report_schema() -> Schema:
     return record(
         "What a result version says.",
@@ -113,6 +131,7 @@ def _report_schema() -> Schema:
         **{"from": field(["string", "null"], "The first day.", format="date")},
         to=field(["string", "null"], "The last day.", format="date"),
         compare={**field(["string", "null"], "The earlier period, or other models."), "enum": [*Against, None]},
+        holdout={**NAMES, "description": "The countries in which ads were off, if that was asked for."},
         filters={"type": "object", "description": "What was asked about alone.", "additionalProperties": _TEXT},
         notes={**NAMES, "description": "What to know before using these numbers; of an empty report, that it is."},
         rows=array("#/components/schemas/ReportRow", "By key, currency and model."),

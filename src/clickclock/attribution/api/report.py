@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from clickclock.attribution.reporting.figures import Form
-from clickclock.attribution.reporting.report import Asked, read
+from clickclock.attribution.reporting.question import read
+from clickclock.attribution.reporting.report import Asked
 
 if TYPE_CHECKING:
     from clickclock.attribution.api.query_context import Desk, Reply

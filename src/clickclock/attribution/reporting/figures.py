@@ -96,6 +96,14 @@ OF_MODELS: Final = (
 credit of the currency."""
 
 
+OF_HOLDOUT: Final = (
+    *("orders", "orders_before", "others", "others_before"),
+    *("orders_expected", "orders_effect", "orders_change", "orders_change_low", "orders_change_high"),
+    *("revenue", "revenue_before", "others_revenue", "others_revenue_before", "revenue_expected", "revenue_effect"),
+)
+"""What a holdout tells: of the held-out countries, and of the others, then what these let expect."""
+
+
 class Form(StrEnum):
     """How a report is written."""
 

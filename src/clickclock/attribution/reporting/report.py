@@ -4,12 +4,11 @@ Never reads the lake: it is given what was counted. Invariants: amounts are whol
 and amounts of two currencies are never added, nor divided by each other; of one model, a click is counted in one row
 of each group; a derived figure can be computed again from its own row.
 
->>> asked = read({"by": ["channel,day"], "from": ["2026-11-01"]})
->>> asked.by, asked.since.isoformat(), asked.until
-((<Dimension.CHANNEL: 'channel'>, <Dimension.DAY: 'day'>), '2026-11-01', None)
+>>> Asked(by=(Dimension.CHANNEL, Dimension.MODEL)).groups
+(<Dimension.CHANNEL: 'channel'>,)
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any, Final
@@ -17,20 +16,10 @@ from typing import Any, Final
 import msgspec
 
 from clickclock.attribution.orders.money import DIGITS, to_text
-from clickclock.attribution.orders.order_fields import word_of
-from clickclock.attribution.reporting.figures import OF_A_CLICK, OF_MODELS, Against, Dimension, Figure, Form
-from clickclock.attribution.reporting.parameters import (
-    Parameters,
-    currency_of,
-    day_of,
-    flag_of,
-    member_of,
-    no_such,
-    text_of,
-    version_of,
-)
+from clickclock.attribution.reporting.figures import OF_A_CLICK, OF_HOLDOUT, OF_MODELS, Against, Dimension, Figure, Form
+from clickclock.attribution.reporting.parameters import no_such
 from clickclock.attribution.reporting.result import Result
-from clickclock.foundation.errors import Fault, Invalid, Malformed, NotFound
+from clickclock.foundation.errors import Invalid, Malformed, NotFound
 from clickclock.foundation.record import rfc3339
 
 ROWS_MAX: Final = 100_000
@@ -105,6 +94,8 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     """The latest if not given."""
     form: Form = Form.JSON
     compare: Against | None = None
+    holdout: tuple[str, ...] = ()
+    """The countries in which ads were off; then the answer is what the others let expect there."""
     every_day: bool = False
     """Whether each group has a row on each day, also where nothing happened."""
     raw: bool = False
@@ -178,6 +169,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def columns(self) -> list[str]:
         """What every row has, in this order: the key, the model, the currency, the figures."""
+        if self.asked.holdout:
+            return [*map(str, self.asked.groups), "currency", *OF_HOLDOUT]
         if self.asked.compare is Against.MODELS:
             return [*map(str, self.asked.groups), "currency", *OF_MODELS]
         suffixes = ("",) if self.asked.compare is None else ("", "_before", "_change")
@@ -195,6 +188,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
             "from": asked.since and asked.since.isoformat(),
             "to": asked.until and asked.until.isoformat(),
             "compare": asked.compare,
+            "holdout": list(asked.holdout),
             "filters": asked.filters,
             "notes": self.notes,
             "rows": [{camel(name): as_text(value) for name, value in row.items()} for row in self.rows],
@@ -217,50 +211,6 @@ class Counted(msgspec.Struct):
     cost: int | None = None
     of_models: tuple[tuple[int, int, float], ...] = ()
     """Of each model in turn: credit, refunds, conversions; none where there is no order."""
-
-
-def read(given: Mapping[str, Sequence[str]]) -> Asked:
-    """Read a question from parameters, each given any number of times. Raises `Malformed` naming every fault."""
-    parameters = Parameters(given)
-    asked = Asked(
-        by=parameters.several("by", Dimension, "dimension", (Dimension.CHANNEL,)),
-        figures=parameters.several("figures", Figure, "figure", tuple(Figure)) or tuple(Figure),
-        models=parameters.names("model"),
-        since=parameters.one("from", day_of),
-        until=parameters.one("to", day_of),
-        client_id=parameters.one("clientId", text_of),
-        seller_id=parameters.one("sellerId", text_of),
-        channel=parameters.one("channel", text_of),
-        kind=parameters.one("kind", word_of),
-        currency=parameters.one("currency", currency_of),
-        version=parameters.one("version", version_of),
-        form=parameters.one("format", member_of(Form)) or Form.JSON,
-        compare=parameters.one("compare", member_of(Against)),
-        every_day=parameters.one("everyDay", flag_of) or False,
-        raw=parameters.one("raw", flag_of) or False,
-    )
-    parameters.faults += _faults_of(asked)
-    parameters.finish()
-    return asked
-
-
-def _faults_of(asked: Asked) -> Iterator[Fault]:
-    """Parameters that contradict each other, or lack another one."""
-    if asked.compare is Against.MODELS:
-        if Dimension.MODEL in asked.by:
-            yield Fault("by", "All models are in one row here; leave model out.")
-        if asked.figures != tuple(Figure):
-            yield Fault("figures", "A comparison of models has figures of its own; leave this out.")
-    elif asked.compare is not None and (asked.since is None or asked.until is None):
-        yield Fault("compare", "This needs the first and the last day; give from and to as well.")
-    if asked.since and asked.until and asked.since > asked.until:
-        yield Fault("from", f"This is after the last day, {asked.until}; give an earlier day.")
-    if asked.raw and asked.form is not Form.CSV:
-        yield Fault("raw", f"This is for CSV; {asked.form} has names as they came. Leave it out.")
-    if asked.every_day and (Dimension.DAY not in asked.by or asked.since is None or asked.until is None):
-        yield Fault("everyDay", "This needs day in by, and the first and the last day; give by, from and to as well.")
-    if asked.every_day and asked.compare is not None:
-        yield Fault("everyDay", "A comparison has no rows of nothing; leave everyDay or compare out.")
 
 
 def find(results: Sequence[Result], version: int | None) -> Result:
