@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from clickclock.scheduler.jobs.slots import reserve
 from clickclock.scheduler.jobs.trigger import UNFINISHED
 from clickclock.scheduler.jobs.waiting import AHEAD_MAX, NAMED_MAX, Facts, Place
+from clickclock.scheduler.store.conditions import OF_ITS_JOB
 from clickclock.scheduler.store.schema import (
     ANY_CLUSTER,
     LIVE_ROWS,
@@ -28,7 +29,6 @@ from clickclock.scheduler.store.schema import (
 LIVE_MAX = 10_000
 UNSEEN = "It waits for its upstream jobs, which nobody has looked at yet."
 _t = job_trigger.c
-_ITS_JOB = sa.and_(_t.application == job.c.application, _t.job_name == job.c.job_name)
 _QUEUED = (
     sa.select(
         job_trigger,
@@ -38,7 +38,9 @@ _QUEUED = (
         sa.func.coalesce(job_group.c.paused, sa.false()).label("group_paused"),
         job_group.c.max_concurrent.label("group_cap"),
     )
-    .select_from(job_trigger.outerjoin(job, _ITS_JOB).outerjoin(job_group, job.c.group_name == job_group.c.group_name))
+    .select_from(
+        job_trigger.outerjoin(job, OF_ITS_JOB).outerjoin(job_group, job.c.group_name == job_group.c.group_name)
+    )
     .where(_t.trigger_id == sa.bindparam("trigger_id"), QUEUED_ROWS)
 )
 

@@ -19,7 +19,7 @@ from clickclock.foundation.ids import new_id
 from clickclock.scheduler.insight.statistics import Ending
 from clickclock.scheduler.jobs.trigger import Kind, State
 from clickclock.scheduler.store.changes import note_backfill, note_triggers
-from clickclock.scheduler.store.dependencies import has_dependents
+from clickclock.scheduler.store.conditions import has_dependents
 from clickclock.scheduler.store.prepared import Prepared
 from clickclock.scheduler.store.rollups import hold_counts, uncount
 from clickclock.scheduler.store.rows import (

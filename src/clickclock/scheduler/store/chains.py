@@ -20,9 +20,9 @@ from clickclock.scheduler.jobs.dependency import Fate, Key, Verdict, judge, para
 from clickclock.scheduler.jobs.job import Job
 from clickclock.scheduler.jobs.trigger import BY_UPSTREAM, Kind, SkipReason, State
 from clickclock.scheduler.store.changes import note_triggers
-from clickclock.scheduler.store.concluding import IS_AWAITED
+from clickclock.scheduler.store.conditions import IS_AWAITED, has_dependents
 from clickclock.scheduler.store.database import Database
-from clickclock.scheduler.store.dependencies import dependents_of, has_dependents
+from clickclock.scheduler.store.dependencies import dependents_of
 from clickclock.scheduler.store.rows import effective_job, upsert
 from clickclock.scheduler.store.schema import (
     ANY_CLUSTER,

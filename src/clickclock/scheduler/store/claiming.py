@@ -21,6 +21,7 @@ from clickclock.scheduler.jobs.template_values import NO_SCHEDULE, Cadence, Valu
 from clickclock.scheduler.jobs.trigger import State, attempt_name
 from clickclock.scheduler.store.cadences import cadences
 from clickclock.scheduler.store.changes import note_triggers
+from clickclock.scheduler.store.conditions import HELD, HERE, IN_TURN, NOT_BEHIND_A_FULL_JOB, OF_ITS_JOB
 from clickclock.scheduler.store.jobs import keyed
 from clickclock.scheduler.store.prepared import Prepared
 from clickclock.scheduler.store.rows import effective_job, stored_mapping
@@ -33,7 +34,6 @@ from clickclock.scheduler.store.schema import (
     job_group,
     job_trigger,
     schedule,
-    unfinished_rows,
 )
 
 BLOCKED_ROUNDS = 8
@@ -55,9 +55,6 @@ class Claimed(msgspec.Struct, frozen=True):
     blocked: bool
 
 
-_OF_ITS_JOB = sa.and_(_t.application == job.c.application, _t.job_name == job.c.job_name)
-
-
 def with_jobs(*, of_deleted_jobs: bool = False) -> sa.Select[Any]:
     """Triggers with the definitions of their jobs and groups; those of deleted jobs only if wanted."""
     return sa.select(
@@ -67,30 +64,13 @@ def with_jobs(*, of_deleted_jobs: bool = False) -> sa.Select[Any]:
         job_group.c.definition.label("grouped"),
         job_group.c.max_concurrent.label("group_cap"),
     ).select_from(
-        job_trigger.join(job, _OF_ITS_JOB, isouter=of_deleted_jobs).outerjoin(
+        job_trigger.join(job, OF_ITS_JOB, isouter=of_deleted_jobs).outerjoin(
             job_group, job.c.group_name == job_group.c.group_name
         )
     )
 
 
-HERE = _t.cluster.in_([sa.bindparam("cluster"), sa.bindparam("or_cluster")])
-HELD = sa.and_(LIVE_ROWS, _t.cluster == sa.bindparam("cluster"), _t.lease_id == sa.bindparam("lease_id"))
 _RUNNING = Prepared(sa.select(sa.func.count()).where(HELD))
-_retry = job_trigger.alias("retry").c
-_IN_TURN = sa.or_(
-    sa.not_(_t.serial),
-    sa.not_(
-        sa.exists().where(
-            unfinished_rows(_retry),
-            _retry.schedule_id == _t.schedule_id,
-            _retry.state == sa.literal_column(f"'{State.QUEUED}'"),
-            _retry.attempt > 0,
-            _retry.kind == _t.kind,
-            _retry.nominal_time < _t.nominal_time,
-        )
-    ),
-)
-"""Triggers of one schedule wait for each other: this one is behind no earlier one that is to be tried again."""
 READY = (
     with_jobs()
     .where(
@@ -98,7 +78,7 @@ READY = (
         _t.ready_at <= sa.bindparam("now"),
         HERE,
         sa.or_(job.c.node.is_(None), job.c.node == sa.bindparam("node")),
-        _IN_TURN,
+        IN_TURN,
         _t.waits.is_(None),
         job.c.enabled,
         sa.not_(sa.func.coalesce(job_group.c.paused, sa.false())),
@@ -108,25 +88,6 @@ READY = (
     .with_for_update(of=job_trigger, skip_locked=True)
 )
 _FIRST_READY = Prepared(READY)
-NOT_BEHIND_A_FULL_JOB = (
-    sa.tuple_(_t.application, _t.job_name).not_in(
-        sa.select(job.c.application, job.c.job_name)
-        .select_from(job_trigger.join(job, _OF_ITS_JOB))
-        .where(LIVE_ROWS, job.c.max_concurrent.is_not(None))
-        .group_by(job.c.application, job.c.job_name)
-        .having(sa.func.count() >= job.c.max_concurrent)
-        .correlate(None)
-    ),
-    sa.or_(
-        sa.not_(_t.serial),
-        _t.schedule_id.not_in(
-            sa.select(_t.schedule_id)
-            .where(LIVE_ROWS, _t.schedule_id.is_not(None), _t.backfill_id.is_(None))
-            .correlate(None)
-        ),
-    ),
-)
-"""Past whatever only the end of its own job's attempts can let start."""
 _NOT_BEHIND_A_FULL_ONE = (
     *NOT_BEHIND_A_FULL_JOB,
     UNLED_GROUP.not_in(

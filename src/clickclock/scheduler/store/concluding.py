@@ -14,7 +14,6 @@ from clickclock.scheduler.jobs.retry import RetryRule
 from clickclock.scheduler.jobs.trigger import (
     Conclusion,
     Exit,
-    Kind,
     State,
     StopReason,
     attempt_name,
@@ -22,7 +21,7 @@ from clickclock.scheduler.jobs.trigger import (
     parse_attempt_name,
 )
 from clickclock.scheduler.store.changes import note_attempts, note_triggers
-from clickclock.scheduler.store.dependencies import has_dependents
+from clickclock.scheduler.store.conditions import IS_AWAITED
 from clickclock.scheduler.store.prepared import Among, Inserting, Prepared
 from clickclock.scheduler.store.rows import effective_job
 from clickclock.scheduler.store.schema import LIVE_ROWS, attempt, job, job_group, job_trigger
@@ -35,10 +34,6 @@ _NEEDED = (
     "max_attempts", "preemption_count",
     "stop_reason", "due_time", "ready_at", "started_at", "lag_ms", "cpu_seconds", "max_memory_bytes", "preempted_by",
 )  # fmt: skip
-IS_AWAITED = sa.and_(has_dependents(), sa.or_(_t.kind != sa.literal_column(f"'{Kind.MANUAL}'"), _t.run_id.is_not(None)))
-"""Whether other jobs are to hear of a trigger's end."""
-NOT_STOPPING = sa.or_(_t.stop_reason.is_(None), _t.stop_reason == StopReason.PREEMPTED)
-"""An attempt that was asked to stop is not asked again, unless it was only to make room."""
 _ENDED = Among(
     _t.trigger_id,
     lambda these: (

@@ -16,7 +16,7 @@ from clickclock.scheduler.jobs.dependency import PLAIN, Condition, IfSkipped, Ke
 from clickclock.scheduler.jobs.job import Job
 from clickclock.scheduler.jobs.trigger import When
 from clickclock.scheduler.store.rows import effective_job
-from clickclock.scheduler.store.schema import job, job_dependency, job_trigger
+from clickclock.scheduler.store.schema import job, job_dependency
 
 KEYS_PER_QUERY = 400
 _EDGES_LOCK = 0x636C6B65
@@ -25,14 +25,6 @@ Edges = dict[Key, dict[Key, Condition]]
 _d = job_dependency.c
 _below = sa.tuple_(_d.application, _d.job_name)
 _above = sa.tuple_(_d.upstream_application, _d.upstream_job_name)
-
-
-def has_dependents(
-    application: sa.ColumnElement[str] = job_trigger.c.application,
-    job_name: sa.ColumnElement[str] = job_trigger.c.job_name,
-) -> sa.ColumnElement[bool]:
-    """Whether other jobs depend on the job in these columns."""
-    return sa.exists().where(_d.upstream_application == application, _d.upstream_job_name == job_name)
 
 
 def upstreams_of(connection: sa.Connection, jobs: Collection[Key]) -> dict[Key, list[Key]]:

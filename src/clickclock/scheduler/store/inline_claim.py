@@ -23,7 +23,7 @@ from clickclock.scheduler.jobs.template_values import NO_SCHEDULE, Values
 from clickclock.scheduler.jobs.trigger import Kind, State
 from clickclock.scheduler.store.cadences import cadence_of_rows
 from clickclock.scheduler.store.changes import note_taken
-from clickclock.scheduler.store.claiming import HELD, HERE
+from clickclock.scheduler.store.conditions import HELD, HERE
 from clickclock.scheduler.store.prepared import Inserting, Prepared
 from clickclock.scheduler.store.schema import ANY_CLUSTER, QUEUED_ROWS, job_trigger
 from clickclock.scheduler.times.schedule import Fire

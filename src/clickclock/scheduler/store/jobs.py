@@ -17,7 +17,7 @@ from clickclock.scheduler.jobs.job import Job, StoredJob, Upstream
 from clickclock.scheduler.jobs.trigger import SkipReason, State
 from clickclock.scheduler.store.auditing import audited_job, audited_schedule, principal
 from clickclock.scheduler.store.changes import note, note_schedules, note_triggers
-from clickclock.scheduler.store.concluding import IS_AWAITED
+from clickclock.scheduler.store.conditions import IS_AWAITED
 from clickclock.scheduler.store.database import Database
 from clickclock.scheduler.store.dependencies import (
     conditions_on,

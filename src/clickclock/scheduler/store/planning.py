@@ -21,7 +21,7 @@ from clickclock.scheduler.jobs.job import Job
 from clickclock.scheduler.jobs.launch import Launch
 from clickclock.scheduler.jobs.trigger import Kind, State, StopReason
 from clickclock.scheduler.store.changes import note_triggers
-from clickclock.scheduler.store.dependencies import has_dependents
+from clickclock.scheduler.store.conditions import has_dependents
 from clickclock.scheduler.store.inline_claim import Taker, Taking
 from clickclock.scheduler.store.prepared import Among, Inserting, Prepared
 from clickclock.scheduler.store.rows import effective_job, planned_days, planned_schedule

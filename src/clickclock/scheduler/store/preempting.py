@@ -15,7 +15,8 @@ import sqlalchemy as sa
 
 from clickclock.scheduler.jobs.preemption import Room, Running, Waiting, choose_victims
 from clickclock.scheduler.jobs.trigger import StopReason
-from clickclock.scheduler.store.claiming import NOT_BEHIND_A_FULL_JOB, READY, with_jobs
+from clickclock.scheduler.store.claiming import READY, with_jobs
+from clickclock.scheduler.store.conditions import NOT_BEHIND_A_FULL_JOB
 from clickclock.scheduler.store.prepared import Prepared
 from clickclock.scheduler.store.rows import effective_job
 from clickclock.scheduler.store.schema import LIVE_ROWS, PREEMPTIBLE_ROWS, QUEUED_ROWS, job_trigger

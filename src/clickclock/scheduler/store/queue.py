@@ -29,7 +29,8 @@ from clickclock.scheduler.store.backlog import Backlog
 from clickclock.scheduler.store.cadences import cadences
 from clickclock.scheduler.store.changes import note_running
 from clickclock.scheduler.store.claiming import Claimed, claim, launch_or_reason, mappings_of, with_jobs
-from clickclock.scheduler.store.concluding import NOT_STOPPING, finish
+from clickclock.scheduler.store.concluding import finish
+from clickclock.scheduler.store.conditions import NOT_STOPPING
 from clickclock.scheduler.store.database import Database
 from clickclock.scheduler.store.inline_claim import Taker
 from clickclock.scheduler.store.planning import Due, Planned, Span, nobody_plans_ahead, plan

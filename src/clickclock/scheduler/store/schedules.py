@@ -19,8 +19,8 @@ from clickclock.scheduler.jobs.template_values import Cadence
 from clickclock.scheduler.store.auditing import audited_schedule, principal
 from clickclock.scheduler.store.cadences import cadence_of_rows, rows_of_job
 from clickclock.scheduler.store.changes import note_schedules
+from clickclock.scheduler.store.conditions import has_dependents
 from clickclock.scheduler.store.database import Database
-from clickclock.scheduler.store.dependencies import has_dependents
 from clickclock.scheduler.store.jobs import keyed
 from clickclock.scheduler.store.planning import write_skips
 from clickclock.scheduler.store.rows import (

@@ -32,9 +32,8 @@ from clickclock.scheduler.jobs.waiting import Facts
 from clickclock.scheduler.store.auditing import audited
 from clickclock.scheduler.store.awaited import facts_of
 from clickclock.scheduler.store.changes import note_cancelled, note_triggers
-from clickclock.scheduler.store.concluding import IS_AWAITED, NOT_STOPPING
+from clickclock.scheduler.store.conditions import IS_AWAITED, NOT_STOPPING, has_dependents
 from clickclock.scheduler.store.database import Database
-from clickclock.scheduler.store.dependencies import has_dependents
 from clickclock.scheduler.store.history_page import Asked, Found, Lead, led, one_of, unled, walk
 from clickclock.scheduler.store.prepared import Prepared
 from clickclock.scheduler.store.rows import effective_job, insert_of, trigger_of
