@@ -110,7 +110,7 @@ def as_text(value: object) -> str:
 
 
 def _time_ms(text: str) -> int | str:
-    """Milliseconds since 1970: times of messages are in UTC, without saying so. What is none is left to the judge."""
+    """Milliseconds since 1970: a message has UTC, and names no zone. The judge refuses a text that is no time."""
     try:
         at = datetime.fromisoformat(text.strip())
     except ValueError:

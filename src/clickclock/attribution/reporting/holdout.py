@@ -45,7 +45,7 @@ class _Period(msgspec.Struct):
 
     days: dict[date, Counts] = msgspec.field(default_factory=dict)
     revenue: tuple[Decimal, Decimal] = (Decimal(), Decimal())
-    """Of the held-out countries, and of the others."""
+    """In the held-out countries, and in the others."""
     unknown: int = 0
 
     @property
