@@ -49,3 +49,20 @@ def test_check_config_tells_of_models_that_serve_would_refuse(tmp_path: Path) ->
     result = CliRunner().invoke(check_config, ["--config", str(file)])
     assert result.exit_code == 1
     assert "attribution_models.time_decay: A half-life of nan ms is none" in result.stderr
+
+
+def test_check_config_names_every_file_of_collectors_that_serve_would_refuse(tmp_path: Path) -> None:
+    (tmp_path / "countries.csv").write_text("203.0.113.0/24,Germany\n")
+    file = tmp_path / "clickclock.toml"
+    accounts = "".join(
+        f'[[accounts]]\nclient_id = "{each}"\nshopify_webhook_secret_file = "{tmp_path}/{each}"\n' for each in "ab"
+    )
+    file.write_text(f'click_countries_file = "{tmp_path}/countries.csv"\n{accounts}')
+    (tmp_path / "a").write_text("a secret")
+    result = CliRunner().invoke(check_config, ["--config", str(file)])
+    assert result.exit_code == 1
+    named = [line.split(":")[0].strip() for line in result.stderr.splitlines()[1:]]
+    assert named == ["click_countries_file", "accounts.1.shopify_webhook_secret_file"]
+    (tmp_path / "countries.csv").write_text("203.0.113.0/24,DE\n")
+    (tmp_path / "b").write_text("another")
+    assert CliRunner().invoke(check_config, ["--config", str(file)]).exit_code == 0

@@ -22,7 +22,7 @@ from clickclock.foundation.config import Config
 from clickclock.foundation.errors import ConfigurationError, Fault, Invalid, Malformed
 from clickclock.foundation.secret_file import secret
 
-_SECRET_FILES: Final = {shop.name: f"{shop.name}_webhook_secret_file" for shop in SHOPS}
+SECRET_FILES: Final = {shop.name: f"{shop.name}_webhook_secret_file" for shop in SHOPS}
 
 
 def accounts_of(config: Config) -> Accounts:
@@ -38,7 +38,7 @@ def webhook_secrets_of(config: Config) -> Secrets:
         {
             (each.client_id, shop): secret(path).encode()
             for each in config.accounts
-            for shop, name in _SECRET_FILES.items()
+            for shop, name in SECRET_FILES.items()
             if (path := getattr(each, name)) is not None
         }
     )
@@ -58,7 +58,7 @@ def policies_of(config: Config) -> Policies:
 
 
 def _account(settings: AccountConfig, default: dict[str, Any]) -> Account:
-    given = settings.model_dump(exclude_none=True, exclude={"attribution", *_SECRET_FILES.values()})
+    given = settings.model_dump(exclude_none=True, exclude={"attribution", *SECRET_FILES.values()})
     return Account.model_validate({**default, **given})
 
 

@@ -9,6 +9,8 @@ later or is renewed, such as a cluster's kubeconfig, holds up no start.
 
 import asyncio
 import contextlib
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from clickclock.app.certificates import Certificates, key_is_open, looked_at
@@ -19,7 +21,7 @@ from clickclock.foundation import extras
 from clickclock.foundation.clock import SystemClock
 from clickclock.foundation.config import Config
 from clickclock.foundation.environment import environment
-from clickclock.foundation.errors import ConfigurationError, ExecutorUnreachable, Fault, Invalid
+from clickclock.foundation.errors import ConfigurationError, ExecutorUnreachable, Fault, Invalid, Malformed
 from clickclock.foundation.secret_file import secret
 from clickclock.foundation.webhook_signature import secret_of
 
@@ -37,6 +39,7 @@ def check(config: Config) -> None:
         lambda: _look_at_parts(config),
         lambda: _look_at_models(config),
         lambda: _look_at_campaigns(config),
+        lambda: _look_at_files_of_collectors(config),
         lambda: _look_at_database(config),
         lambda: _look_at_lake(config),
         lambda: _look_at_ports(config),
@@ -181,6 +184,29 @@ def _look_at_campaigns(config: Config) -> None:
         from clickclock.app.accounts import policies_of  # noqa: PLC0415 (few have such a table)
 
         policies_of(config)
+
+
+def _look_at_files_of_collectors(config: Config) -> None:
+    """What collectors read once, when they start: the table of countries, and the secrets of webhooks."""
+    if not config.clicks or not extras.is_installed(extras.ATTRIBUTION):
+        return
+    from clickclock.app.accounts import SECRET_FILES, countries_of  # noqa: PLC0415 (as above)
+
+    looks: dict[str, Callable[[], object]] = {}
+    if config.click_countries_file is not None:
+        looks["click_countries_file"] = lambda: countries_of(config)
+    for place, account in enumerate(config.accounts):
+        for name in SECRET_FILES.values():
+            if (path := getattr(account, name)) is not None:
+                looks[f"accounts.{place}.{name}"] = partial(secret, path)
+    faults: list[Fault] = []
+    for setting, look in looks.items():
+        try:
+            look()
+        except (Invalid, Malformed) as error:
+            faults.append(Fault(setting, str(error)))
+    if faults:
+        raise ConfigurationError(faults=faults)
 
 
 def _look_at_database(config: Config) -> None:
