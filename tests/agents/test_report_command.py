@@ -67,3 +67,10 @@ def test_faults_are_told_by_the_names_of_the_options(data_dir: Path) -> None:
 def test_without_a_version_it_says_what_to_run(tmp_path: Path) -> None:
     ran = run(tmp_path)
     assert (ran.exit_code, "clickclock attribution run" in ran.stderr) == (1, True)
+
+
+def test_a_holdout_says_what_to_know_beside_its_table(data_dir: Path) -> None:
+    ran = run(data_dir, "--holdout", "at,CH", "--by", "client", "--from", "2026-11-01", "--to", "2026-11-28")
+    assert ran.stdout.splitlines()[0].split()[:5] == ["client", "currency", "orders", "others", "orders_expected"]
+    assert "orders have no known country" in ran.stderr
+    assert run(data_dir, "--holdout", "at").stderr.splitlines()[-1].startswith("Error: --holdout: This needs")
