@@ -162,6 +162,14 @@ def test_the_short_way_and_the_long_way_judge_alike(accounts: Accounts, raw: byt
     assert judged == fully
 
 
+@pytest.mark.parametrize("name", ["amp;x", "%61mp;x", "a%6Dp%3Bx", "amp;amp;x", "amp%3bx"])
+def test_an_escaped_ampersand_is_seen_however_it_is_spelled(name: str) -> None:
+    for raw in (f"{query().decode()}&{name}=1", f"{name}=1&{query().decode()}"):
+        click = accepted(judge(raw.encode(), NOW, STRICT))
+        assert (click.flags, click.parameters["x"], click.plain) == ((Flag.ESCAPED_AMPERSAND,), "1", False)
+    assert accepted(judge(query() + b"&x=amp;1&y=1%26amp;2", NOW, STRICT)).plain
+
+
 @pytest.mark.parametrize("byte", [*range(0x20), 0x7F, ord("\\")])
 def test_a_plain_clicks_query_never_needs_an_escape(byte: int) -> None:
     raw = query()

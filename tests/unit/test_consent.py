@@ -1,6 +1,7 @@
 """Clicks without consent: they are clicks, and nothing that is kept of them says who clicked."""
 
-from collections.abc import Iterator
+from base64 import urlsafe_b64encode
+from collections.abc import Iterator, Set
 from urllib.parse import quote_plus
 
 import pytest
@@ -10,8 +11,9 @@ from hypothesis import strategies as st
 from clickclock.attribution.clicks.absent import CLICK_IDS, IDENTIFIERS
 from clickclock.attribution.clicks.account import Account, Accounts, Consent, Profile
 from clickclock.attribution.clicks.click import Click, Flag, Rejection, judge
-from clickclock.attribution.clicks.consent import KEPT, anonymous
+from clickclock.attribution.clicks.consent import KEPT, PURPOSES, anonymous
 from clickclock.attribution.clicks.entry import EntryKind, connection, decode
+from clickclock.attribution.clicks.tc_string import BY_INTEREST, purposes_of
 from clickclock.attribution.clicks.template import template_of
 from clickclock.attribution.lake.rows import row_of
 from clickclock.attribution.registering.registration import line_of
@@ -158,3 +160,77 @@ def test_a_refused_click_that_is_taken_later_obeys_the_rule_of_that_day() -> Non
     retried = judge_again(rejected, REQUIRES[Profile.OPEN])
     assert isinstance(retried, Accepted)
     assert (retried.kind, retried.raw) == (EntryKind.CLICK, BARE + b"&consent=denied")
+
+
+def tc_string(consented: Set[int], by_interest: Set[int] = frozenset(), version: int = 2) -> str:
+    """A string of the IAB's framework, whose other bits are all set."""
+    bits = (1 << 232) - 1
+    for place in range(6):
+        bits &= ~(1 << 231 - place)
+    bits |= version << 226
+    for at, allowed in ((152, consented), (176, by_interest)):
+        for number in set(range(1, 25)) - allowed:
+            bits &= ~(1 << 231 - (at + number - 1))
+    return urlsafe_b64encode(bits.to_bytes(29)).decode().rstrip("=")
+
+
+@given(st.sets(st.integers(1, 24)), st.sets(st.integers(1, 24)), st.sampled_from(["", ".IFoEUQQgAIQw", " "]))
+def test_a_strings_purposes_are_those_that_were_set(consented: set[int], interest: set[int], behind: str) -> None:
+    assert purposes_of(tc_string(consented, interest) + behind) == frozenset(consented | (interest & BY_INTEREST))
+
+
+@given(st.text() | st.from_regex(r"[A-Za-z0-9_.-]{30,60}", fullmatch=True))
+def test_any_text_is_a_string_or_none(text: str) -> None:
+    found = purposes_of(text)
+    assert found is None or found <= set(range(1, 25))
+
+
+def test_a_string_of_the_first_version_says_nothing() -> None:
+    assert purposes_of(tc_string(PURPOSES, version=1)) is None
+
+
+BOTH, NONE = tc_string({1, 7}), tc_string({2, 3})
+
+
+@EVERY
+@pytest.mark.parametrize(
+    ("said", "is_asked", "is_required"),
+    [
+        (f"gdpr=1&gdpr_consent={BOTH}", True, True),
+        (f"gdpr_consent={BOTH}", True, True),
+        (f"gdpr=1&gdpr_consent={tc_string({1}, {7})}", True, True),
+        (f"gdpr=1&gdpr_consent={tc_string({7}, {1})}", False, False),
+        (f"gdpr=1&gdpr_consent={NONE}", False, False),
+        (f"gdpr_consent={NONE}", False, False),
+        ("gdpr=1", False, False),
+        ("gdpr=1&gdpr_consent=", False, False),
+        ("gdpr=1&gdpr_consent=%24%7BGDPR_CONSENT_755%7D", False, False),
+        ("gdpr=%24%7BGDPR%7D&gdpr_consent=%24%7BGDPR_CONSENT_755%7D", True, False),
+        ("gdpr=0", True, False),
+        (f"gdpr=0&gdpr_consent={NONE}", True, False),
+        (f"gdpr=1&gdpr_consent={NONE}&consent=granted", True, True),
+        (f"gdpr=1&gdpr_consent={BOTH}&consent=denied", False, False),
+        (f"gdpr=1&gdpr_consent={BOTH}&consent=", True, True),
+    ],
+)
+def test_the_string_of_a_banner_says_it_where_nothing_else_does(
+    profile: Profile, said: str, is_asked: bool, is_required: bool
+) -> None:
+    for accounts, is_given in ((ASKS[profile], is_asked), (REQUIRES[profile], is_required)):
+        judged = click(CLICK + b"&" + said.encode(), accounts)
+        assert (Flag.NO_CONSENT not in judged.flags) == is_given
+        assert (judged.identifier is not None) == is_given
+        if not is_given:
+            assert judged.query == BARE + b"&consent=denied"
+
+
+@pytest.mark.parametrize("name", ["gdpr", "gdpr_consent"])
+def test_a_template_takes_no_other_word_of_a_banner(name: str) -> None:
+    query = CLICK + f"&gdpr=1&gdpr_consent={BOTH}".encode()
+    account = Account(client_id="c", profile=Profile.STRICT)
+    judged = click(query, ASKS[Profile.STRICT])
+    assert judged.plain
+    takes = template_of(judged, account, b"", None)
+    assert takes(query, 0, len(query)) is not None
+    other = query.replace(b"gdpr=1", b"gdpr=2") if name == "gdpr" else query.replace(BOTH.encode(), NONE.encode())
+    assert takes(other, 0, len(other)) is None

@@ -1,7 +1,7 @@
 """Templates: what one takes is a plain click by the rules, and what a client sends again and again is taken by one."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from clickclock.attribution.clicks import template
@@ -60,6 +60,7 @@ def takes(template: Template, query: bytes, now_ms: int = NOW, start: bytes = ST
     st.sampled_from([None, frozenset([b"asvt", b"atag"])]),
     mutated_queries(base=st.sampled_from([QUERY, GOOGLES, NEWS, NEWS.replace(b"newsletter", b"google")])),
 )
+@example(QUERY, None, QUERY.replace(b"atag=a+b", b"atag=amp;a+b"))
 def test_what_a_template_takes_is_plain_by_the_rules_alone(
     accounts: Accounts, like: bytes, escaped: frozenset[bytes] | None, query: bytes
 ) -> None:

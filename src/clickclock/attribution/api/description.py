@@ -38,6 +38,8 @@ _CLICK: Final[Mapping[str, str]] = {
     "gclid": "Google's click id, as received; `gbraid` and `wbraid` on iOS.",
     "sent_at": _SENT,
     "consent": "`granted` or `denied`: whether the visitor consents to be known. Without it, no identifier is needed.",
+    "gdpr": "`1` or `0`: whether the European rules hold for the visitor.",
+    "gdpr_consent": "The IAB's string, which says whether the visitor consents where `consent` does not.",
     "utm_source": "Where the click came from, as received; so is any other parameter.",
 }
 _TEXT: Final[Schema] = {"schema": {"type": "string"}}

@@ -15,8 +15,8 @@ from typing import Final
 import msgspec
 
 from clickclock.attribution.clicks.absent import is_absent, may_be_absent, names_nobody, present
-from clickclock.attribution.clicks.account import CONSENT, GOOGLE, SENT_AT, UNKNOWN_CLIENT, Account, Accounts, Profile
-from clickclock.attribution.clicks.consent import anonymous, deciding, is_given
+from clickclock.attribution.clicks.account import GOOGLE, SENT_AT, UNKNOWN_CLIENT, Account, Accounts, Profile
+from clickclock.attribution.clicks.consent import SAYING, anonymous, deciding, is_given
 from clickclock.attribution.clicks.query import (
     Fault,
     Reason,
@@ -142,14 +142,14 @@ def judge(query: bytes, received_ms: int, accounts: Accounts) -> Click | Rejecti
     parameters = split_plain(query)
     if (
         parameters is not None
-        and not may_escape_ampersands(query)
+        and not may_escape_ampersands(parameters)
         and ("cli_ubid" in parameters or "device_id" in parameters)
         and not (may_be_absent(query) and any(is_absent(*each) for each in parameters.items()))
         and not names_nobody(parameters)
         and (account := accounts.find(parameters.get("client_id", ""))) is not None
         and parameters.keys() >= account.required
         and SENT_AT not in parameters
-        and (CONSENT not in parameters or is_given(parameters, account.consent))
+        and (SAYING.isdisjoint(parameters) or is_given(parameters, account.consent))
         and ("gclid" in parameters or not _is_google(parameters, account))
         and len(said := parameters["event_time"]) == _DIGITS_OF_MS
         and said.isdigit()

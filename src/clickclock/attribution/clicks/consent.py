@@ -14,6 +14,7 @@ from clickclock.attribution.clicks.absent import present
 from clickclock.attribution.clicks.account import CONSENT, SENT_AT, Consent
 from clickclock.attribution.clicks.ad import COLUMNS
 from clickclock.attribution.clicks.query import Unreadable, split, with_ampersands
+from clickclock.attribution.clicks.tc_string import purposes_of
 
 GRANTED: Final = frozenset(
     {"granted", "grant", "yes", "y", "true", "1", "accepted", "accept", "allowed", "allow", "opt-in", "optin", "opt_in"}
@@ -27,7 +28,14 @@ KEPT: Final = frozenset(
     {*COLUMNS, "client_id", "event_time", SENT_AT, "keyword", "landing_page", "country", "device_brand", "device_model"}
 )
 """The parameters that are left: those that say which ad it was, and nothing that a network writes for each click."""
-_DECIDING: Final = frozenset({"client_id", CONSENT})
+GDPR: Final = "gdpr"
+"""Whether the European rules hold for the visitor, as ad networks write it: `1` or `0`."""
+TC_STRING: Final = "gdpr_consent"
+SAYING: Final = frozenset({CONSENT, GDPR, TC_STRING})
+"""The parameters that may say something of consent."""
+PURPOSES: Final = frozenset({1, 7})
+"""To store and read what says who it is on a device, and to measure ads: both are needed."""
+_DECIDING: Final = frozenset({"client_id", *SAYING})
 _DENIED: Final = f"{CONSENT}=denied".encode()
 
 
@@ -38,9 +46,11 @@ def is_given(parameters: Mapping[str, str], rule: Consent) -> bool:
     (True, False)
     >>> is_given({"consent": "0"}, Consent.ASSUMED), is_given({"consent": "CPXxRfAPXxRfA"}, Consent.ASSUMED)
     (False, True)
+    >>> is_given({"gdpr": "1"}, Consent.ASSUMED), is_given({"gdpr": "0"}, Consent.ASSUMED)
+    (False, True)
     """
-    said = _said(parameters)
-    return said in GRANTED or (rule is Consent.ASSUMED and said not in DENIED)
+    said = _says(parameters)
+    return rule is Consent.ASSUMED if said is None else said
 
 
 def is_said(parameters: Mapping[str, str]) -> bool:
@@ -73,6 +83,20 @@ def without_visitor(origin: bytes) -> bytes:
     b'\tcurl/8\t\t'
     """
     return b"\t%b\t\t" % origin.split(b"\t")[1]
+
+
+def _says(parameters: Mapping[str, str]) -> bool | None:
+    """Whether a click's parameters grant consent or deny it; None if they say nothing of it."""
+    word = _said(parameters)
+    if word in GRANTED or word in DENIED:
+        return word in GRANTED
+    applies = (present(parameters, GDPR) or "").strip()
+    if applies == "0" or not (applies or TC_STRING in parameters):
+        return None
+    purposes = purposes_of(present(parameters, TC_STRING) or "")
+    if purposes is None:
+        return False if applies == "1" else None
+    return purposes >= PURPOSES
 
 
 def _said(parameters: Mapping[str, str]) -> str:

@@ -9,7 +9,7 @@ Invariants: `split_plain` gives what `split` gives, or None; what it accepts has
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -97,9 +97,9 @@ def escaped(text: bytes, kept: frozenset[int] = UNRESERVED) -> bytes:
     return b"".join(b"%c" % each if each in kept else b"%%%02X" % each for each in text)
 
 
-def may_escape_ampersands(query: bytes) -> bool:
+def may_escape_ampersands(names: Iterable[str]) -> bool:
     """Whether a name may begin with `amp;`, as in a link that was written for HTML and taken out of it as text."""
-    return b"amp;" in query or b"amp%3" in query
+    return "&amp;" in "&" + "&".join(names)
 
 
 def with_ampersands(parameters: dict[str, str]) -> dict[str, str]:

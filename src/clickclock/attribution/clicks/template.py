@@ -20,6 +20,7 @@ from typing import Final
 from clickclock.attribution.clicks.absent import DIGESTS, IDENTIFYING
 from clickclock.attribution.clicks.account import GOOGLE, Account, Accounts
 from clickclock.attribution.clicks.click import AHEAD_MAX_MS, STALE_AFTER_MS, Click
+from clickclock.attribution.clicks.consent import SAYING
 
 TEMPLATES_MAX: Final = 256
 """Each takes about 10 KB, and as many milliseconds to make, once or twice, while others wait."""
@@ -49,6 +50,8 @@ _ESCAPE_ID: Final = rb"%(?:2[1-9A-CEFa-cef]|3[A-Fa-f]|40|60|7[Cc])"
 _VALUE: Final = rb"%b*+(?:%b%b*+)*+" % (_PLAIN, _ESCAPE, _PLAIN)
 _ID: Final = rb"%b*+(?:%b%b*+)*+" % (_PLAIN_ID, _ESCAPE_ID, _PLAIN_ID)
 _MILLISECONDS: Final = rb"([0-9]{13})"
+_DECIDING: Final = frozenset(name.encode() for name in ("client_id", *SAYING))
+"""Another value of these may be another judgement."""
 _is_word: Final = re.compile("[0-9A-Za-z-]+").fullmatch
 _is_simple: Final = re.compile(rb"(?:%b=[^&]*&)*%b=[^&]*" % (_NAME, _NAME)).fullmatch
 
@@ -78,7 +81,7 @@ def template_of(click: Click, account: Account, start: bytes, escaped: Set[bytes
     for part in click.query.split(b"&"):
         name, _, value = part.partition(b"=")
         same = re.escape(value)
-        like = {b"client_id": same, b"consent": same, b"event_time": _MILLISECONDS}.get(name)
+        like = _MILLISECONDS if name == b"event_time" else same if name in _DECIDING else None
         like = like or _like(name.decode(), may_have_escapes=escaped is None or name in escaped)
         excluded = [rule.values for rule in google if rule.parameter == name.decode()]
         if not all(map(_are_spelled_one_way, excluded)):
