@@ -33,6 +33,21 @@ REQUIRES = {
 EVERY = pytest.mark.parametrize("profile", list(Profile))
 
 
+def tc_string(consented: Set[int], by_interest: Set[int] = frozenset(), version: int = 2) -> str:
+    """A string of the IAB's framework, whose other bits are all set."""
+    bits = (1 << 232) - 1
+    for place in range(6):
+        bits &= ~(1 << 231 - place)
+    bits |= version << 226
+    for at, allowed in ((152, consented), (176, by_interest)):
+        for number in set(range(1, 25)) - allowed:
+            bits &= ~(1 << 231 - (at + number - 1))
+    return urlsafe_b64encode(bits.to_bytes(29)).decode().rstrip("=")
+
+
+BOTH, NONE = tc_string({1, 7}), tc_string({2, 3})
+
+
 def click(query: bytes, accounts: Accounts) -> Click:
     judged = judge(query, NOW, accounts)
     assert isinstance(judged, Click), judged
@@ -119,6 +134,13 @@ def test_no_line_of_the_journal_names_anybody(profile: Profile, names: list[str]
         assert entry.raw.endswith(b"&consent=denied")
 
 
+@pytest.mark.parametrize("said", ["gdpr=1", f"gdpr_consent={NONE}"])
+def test_the_string_counts_in_a_query_with_too_many_parameters(said: str) -> None:
+    judged = judge(CLICK + b"&x=1" * 100 + b"&" + said.encode(), NOW, ASKS[Profile.STRICT])
+    assert isinstance(judged, Rejection)
+    assert Flag.NO_CONSENT in judged.flags
+
+
 def test_a_query_with_too_many_parameters_is_refused_without_its_visitor() -> None:
     query = CLICK + b"&x=1" * 100 + b"&consent=no"
     judged = judge(query, NOW, ASKS[Profile.OPEN])
@@ -162,18 +184,6 @@ def test_a_refused_click_that_is_taken_later_obeys_the_rule_of_that_day() -> Non
     assert (retried.kind, retried.raw) == (EntryKind.CLICK, BARE + b"&consent=denied")
 
 
-def tc_string(consented: Set[int], by_interest: Set[int] = frozenset(), version: int = 2) -> str:
-    """A string of the IAB's framework, whose other bits are all set."""
-    bits = (1 << 232) - 1
-    for place in range(6):
-        bits &= ~(1 << 231 - place)
-    bits |= version << 226
-    for at, allowed in ((152, consented), (176, by_interest)):
-        for number in set(range(1, 25)) - allowed:
-            bits &= ~(1 << 231 - (at + number - 1))
-    return urlsafe_b64encode(bits.to_bytes(29)).decode().rstrip("=")
-
-
 @given(st.sets(st.integers(1, 24)), st.sets(st.integers(1, 24)), st.sampled_from(["", ".IFoEUQQgAIQw", " "]))
 def test_a_strings_purposes_are_those_that_were_set(consented: set[int], interest: set[int], behind: str) -> None:
     assert purposes_of(tc_string(consented, interest) + behind) == frozenset(consented | (interest & BY_INTEREST))
@@ -189,9 +199,6 @@ def test_a_string_of_the_first_version_says_nothing() -> None:
     assert purposes_of(tc_string(PURPOSES, version=1)) is None
 
 
-BOTH, NONE = tc_string({1, 7}), tc_string({2, 3})
-
-
 @EVERY
 @pytest.mark.parametrize(
     ("said", "is_asked", "is_required"),
@@ -201,6 +208,8 @@ BOTH, NONE = tc_string({1, 7}), tc_string({2, 3})
         (f"gdpr=1&gdpr_consent={tc_string({1}, {7})}", True, True),
         (f"gdpr=1&gdpr_consent={tc_string({7}, {1})}", False, False),
         (f"gdpr=1&gdpr_consent={NONE}", False, False),
+        (f"gdpr=1&gdpr_consent={tc_string({1, 2, 3, 4})}", False, False),
+        (f"gdpr=1&gdpr_consent={tc_string({2, 3, 7})}", False, False),
         (f"gdpr_consent={NONE}", False, False),
         ("gdpr=1", False, False),
         ("gdpr=1&gdpr_consent=", False, False),

@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.stats import t
 
@@ -148,14 +148,24 @@ def test_in_95_of_100_holdouts_without_an_effect_it_finds_none(dispersion: int) 
     assert 0.925 < found / 400 < 0.98
 
 
+_ORDERS = st.integers(0, 50) | st.integers(0, 10**7)
+
+
 @given(
-    st.lists(st.tuples(st.integers(0, 50), st.integers(0, 50)), max_size=10),
-    st.lists(st.tuples(st.integers(0, 50), st.integers(0, 50)), max_size=10),
+    st.lists(st.tuples(_ORDERS, _ORDERS), max_size=10),
+    st.lists(st.tuples(_ORDERS, _ORDERS), max_size=10),
 )
+@example([(10**6, 0), *[(0, 10**6)] * 9], [(1, 1)] * 10)
 def test_the_change_is_within_its_bounds(now: list[tuple[int, int]], then: list[tuple[int, int]]) -> None:
     for found in answer(days(FIRST, now), days(BEFORE, then)).rows:
         if found["orders_change_low"] is not None:
             assert found["orders_change_low"] <= found["orders_change"] <= found["orders_change_high"]
+
+
+@pytest.mark.parametrize("days_each", [1, 2])
+def test_of_too_few_days_no_interval_is_said(days_each: int) -> None:
+    assert interval([(20, 40)] * days_each, [(25, 40)] * days_each) is None
+    assert interval([(20, 40)] * 3, [(25, 40)] * 3) is not None
 
 
 def test_what_does_not_go_with_a_holdout_is_refused_all_at_once() -> None:

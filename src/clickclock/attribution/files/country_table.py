@@ -14,7 +14,7 @@ import logging
 import re
 import tempfile
 from collections.abc import Callable, Iterable
-from ipaddress import ip_address, ip_network
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from pathlib import Path
 from typing import Any, Final
 
@@ -30,7 +30,8 @@ _COUNTRY: Final = ("country_iso_code", "country_code", "iso_code", "country")
 _is_country: Final = re.compile("[A-Z]{2}").fullmatch
 _log = logging.getLogger(__name__)
 
-Find = Callable[[str], str]
+Address = IPv4Address | IPv6Address
+Find = Callable[[Address], str]
 """An address → two capital letters, or nothing."""
 Seen = tuple[int, int, int]
 
@@ -50,7 +51,10 @@ class CountryTable:
     def country(self, address: str) -> str:
         """The country of an address, as two capital letters; nothing where the table has none."""
         try:
-            return self._find(address)
+            parsed = ip_address(address)
+            if isinstance(parsed, IPv6Address):  # a socket of both kinds writes the other one so
+                parsed = parsed.ipv4_mapped or parsed
+            return self._find(parsed)
         except ValueError:
             return ""  # no address, or one of a kind that the table has not
 
@@ -74,7 +78,7 @@ class CountryTable:
 
 
 def _found(file: Path) -> Find:
-    return _of_database(file) if file.suffix == _DATABASE else _of_csv(file)
+    return _of_database(file) if file.suffix.lower() == _DATABASE else _of_csv(file)
 
 
 def _of_database(file: Path) -> Find:
@@ -126,11 +130,10 @@ def _of_csv(file: Path) -> Find:
         raise Malformed(f"{file} has no network; give lines such as 203.0.113.0/24,DE")
     lengths = sorted(networks.items(), reverse=True)
 
-    def find(address: str) -> str:
-        parsed = ip_address(address)
-        whole = int(parsed)
+    def find(address: Address) -> str:
+        whole = int(address)
         for (version, length), countries in lengths:
-            if version == parsed.version and (country := countries.get(whole >> (parsed.max_prefixlen - length))):
+            if version == address.version and (country := countries.get(whole >> (address.max_prefixlen - length))):
                 return country
         return ""
 

@@ -28,6 +28,10 @@ ORDERS_DIGITS: Final = 2
 _WEEK_DAYS: Final = 7
 _NORMAL_95: Final = 1.959963984540054
 """95 % of a normal distribution are between it and its negative."""
+_FREEDOM_MIN: Final = 4
+"""Of fewer days the interval would be too narrow: see `student_95`."""
+_WIDTH_MAX: Final = 10.0
+"""Of a logarithm: an interval that ends at 22,000 times its middle says nothing."""
 _SENTENCES_MAX: Final = 3
 _UNKNOWN: Final = (
     "{} of {} orders have no known country, and are in neither part. Register visits without ads, too; otherwise "
@@ -135,11 +139,11 @@ def _compared(now: _Period, then: _Period, currency: str) -> Row:
 def interval(now: Sequence[Counts], then: Sequence[Counts]) -> tuple[float, float] | None:
     """Between which changes the true one is, with 95 %, as parts of what was expected. Both periods are by day.
 
-    None where a part of a period has no orders, or there are too few days to say.
+    None where a part of a period has no orders, or the days are too few or too uneven to say.
     """
     sums = [(sum(held for held, _ in days), sum(others for _, others in days)) for days in (now, then)]
     freedom = len(now) + len(then) - len(sums)
-    if freedom < 1 or not all(held and others for held, others in sums):
+    if freedom < _FREEDOM_MIN or not all(held and others for held, others in sums):
         return None
     pearson = 0.0
     for days, (held, others) in zip((now, then), sums, strict=True):
@@ -152,11 +156,16 @@ def interval(now: Sequence[Counts], then: Sequence[Counts]) -> tuple[float, floa
     variance = max(1.0, pearson / freedom) * sum(1 / each for of_period in sums for each in of_period)
     middle = math.log(sums[0][0] / sums[1][0]) - math.log(sums[0][1] / sums[1][1])
     width = student_95(freedom) * math.sqrt(variance)
+    if width > _WIDTH_MAX:
+        return None
     return math.exp(middle - width) - 1, math.exp(middle + width) - 1
 
 
 def student_95(freedom: int) -> float:
-    """95 % of Student's distribution are between it and its negative. Source: Abramowitz and Stegun, 26.7.5."""
+    """95 % of Student's distribution are between it and its negative, to 0.3 % from 4 degrees of freedom on.
+
+    Source: Abramowitz and Stegun, 26.7.5.
+    """
     terms = (
         (1, [0, 1]),
         (4 * freedom, [0, 1, 0, 1]),
