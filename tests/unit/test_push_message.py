@@ -1,6 +1,7 @@
 """A purchase as AppsFlyer sends it is the order that JSON of our own would be."""
 
 import json
+import time
 from typing import Any
 from urllib.parse import urlencode
 
@@ -57,6 +58,16 @@ def test_by_get_it_is_the_same_order() -> None:
     sale = judge(query, NOW)
     assert isinstance(sale, Sale)
     assert sale.amendment == order(message())
+
+
+def test_a_time_is_in_utc_wherever_the_collector_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    try:
+        with monkeypatch.context() as patch:
+            patch.setenv("TZ", "Asia/Tokyo")
+            time.tzset()
+            assert order(message()).event_time_ms == 1_793_523_600_120
+    finally:
+        time.tzset()
 
 
 def test_nothing_but_an_order_is_kept() -> None:
