@@ -72,5 +72,5 @@ def test_without_a_version_it_says_what_to_run(tmp_path: Path) -> None:
 def test_a_holdout_says_what_to_know_beside_its_table(data_dir: Path) -> None:
     ran = run(data_dir, "--holdout", "at,CH", "--by", "client", "--from", "2026-11-01", "--to", "2026-11-28")
     assert ran.stdout.splitlines()[0].split()[:5] == ["client", "currency", "orders", "others", "orders_expected"]
-    assert "orders have no known country" in ran.stderr
+    assert "Orders without a known country: " in ran.stderr
     assert run(data_dir, "--holdout", "at").stderr.splitlines()[-1].startswith("Error: --holdout: This needs")

@@ -215,7 +215,7 @@ def test_clicks_are_told_apart_by_what_they_say_of_themselves(tmp_path: Path, en
     assert [(row["client"], row["orders"], row["others"]) for row in held_out.rows] == [("shop", 1, 0)]
     write(held_out, sink := io.BytesIO())
     assert pq.read_table(io.BytesIO(sink.getvalue())).to_pylist() == held_out.rows
-    assert any(note.startswith("1 of 2 orders have no known country") for note in held_out.notes)
+    assert any(note.startswith("Orders without a known country: 1 of 2.") for note in held_out.notes)
     assert told("customer,device") == [
         "new desktop last EUR 0 0 1 10.00 10.00",
         "new mobile last EUR 0 0 1 10.00 10.00",

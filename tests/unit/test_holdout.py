@@ -94,6 +94,8 @@ def test_each_group_has_a_row_and_so_has_each_currency() -> None:
         ("b", "EUR", 8),
     ]
     assert told.rows[0]["orders_expected"] == Decimal("0.00")
+    revenues = [str(each[name]) for each in told.rows for name in ("revenue", "others_revenue_before")]
+    assert revenues == ["0.00", "400.00", "5", "0", "80.00", "0.00"]
     assert told.rows[1]["orders_expected"] is None
     assert [each["orders_change_low"] for each in told.rows] == [None] * 3
     assert told.columns == ["client", "currency", *OF_HOLDOUT]
@@ -106,8 +108,8 @@ def test_what_to_know_before_using_it_is_said() -> None:
     assert told.rows[0]["orders"] + told.rows[0]["others"] == 13 * 48
     assert len(told.rows) == 1
     assert [each.split(".")[0] for each in told.notes[1:]] == [
-        f"7 of {26 * 48 + 7} orders have no known country, and are in neither part",
         "No order of these days has one of the held-out countries: CH",
+        f"Orders without a known country: 7 of {26 * 48 + 7}",
         "The period is not a whole number of weeks",
     ]
 

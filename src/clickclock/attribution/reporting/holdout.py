@@ -34,7 +34,7 @@ _WIDTH_MAX: Final = 10.0
 """Of a logarithm: an interval that ends at 22,000 times its middle says nothing."""
 _SENTENCES_MAX: Final = 3
 _UNKNOWN: Final = (
-    "{} of {} orders have no known country, and are in neither part. Register visits without ads, too; otherwise "
+    "Orders without a known country: {} of {}. They are in neither part. Register visits without ads, too; otherwise "
     "orders that came without an ad are missing where ads were off."
 )
 _UNEVEN: Final = "The period is not a whole number of weeks. Compare whole weeks: weekends differ from other days."
@@ -114,6 +114,7 @@ def _compared(now: _Period, then: _Period, currency: str) -> Row:
     (orders, others), (orders_before, others_before) = now.orders, then.orders
     expected = Decimal(orders_before * others) / others_before if others_before else None
     revenue_expected = then.revenue[0] * now.revenue[1] / then.revenue[1] if then.revenue[1] else None
+    digits = DIGITS[currency]
     bounds = interval(list(now.days.values()), list(then.days.values()))
     return {
         "orders": orders,
@@ -125,14 +126,12 @@ def _compared(now: _Period, then: _Period, currency: str) -> Row:
         "orders_change": _rounded(orders / expected - 1 if expected else None, CHANGE_DIGITS),
         "orders_change_low": _rounded(bounds and Decimal(bounds[0]), CHANGE_DIGITS),
         "orders_change_high": _rounded(bounds and Decimal(bounds[1]), CHANGE_DIGITS),
-        "revenue": now.revenue[0],
-        "revenue_before": then.revenue[0],
-        "others_revenue": now.revenue[1],
-        "others_revenue_before": then.revenue[1],
-        "revenue_expected": _rounded(revenue_expected, DIGITS[currency]),
-        "revenue_effect": _rounded(
-            None if revenue_expected is None else now.revenue[0] - revenue_expected, DIGITS[currency]
-        ),
+        "revenue": _rounded(now.revenue[0], digits),
+        "revenue_before": _rounded(then.revenue[0], digits),
+        "others_revenue": _rounded(now.revenue[1], digits),
+        "others_revenue_before": _rounded(then.revenue[1], digits),
+        "revenue_expected": _rounded(revenue_expected, digits),
+        "revenue_effect": _rounded(None if revenue_expected is None else now.revenue[0] - revenue_expected, digits),
     }
 
 
