@@ -114,7 +114,7 @@ def _ended_while_late(page: Page, slow: Slow, address: str, question: str) -> La
     page.add_init_script(_HEAR)
     late = Late(page, question)
     page.goto(address.format(schedule=slow.schedule, run=slow.run))
-    page.wait_for_function("heard.some(({ state }) => state === 'live')")
+    page.wait_for_function("() => heard.some(({ state }) => state === 'live')")
     while not late.is_given():
         pass
     slow.end()
@@ -163,3 +163,20 @@ def test_events_that_came_before_an_older_answer_wait_behind_the_button(
     with watched(browser, service.url) as page:
         _ended_while_late(page, slow, "/events", "events[?](?!follow=true)").let_go()
         expect(page.get_by_role("button", name=re.compile(r"^\d+ new$"))).to_be_visible(timeout=20_000)
+
+
+def test_what_somebody_types_into_a_filter_stays_while_the_page_changes(
+    browser: Browser, service: Service, slow: Slow
+) -> None:
+    with watched(browser, service.url) as page:
+        page.goto("/runs")
+        field = page.get_by_role("searchbox").first
+        field.press_sequentially("sho")
+        slow.end()
+        _shows_its_end(page, slow)
+        expect(field).to_have_value("sho")
+        field.press_sequentially("p")
+        field.press("Enter")
+        expect(page).to_have_url(re.compile("=shop"))
+        page.go_back()
+        expect(field).to_have_value("")

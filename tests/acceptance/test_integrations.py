@@ -94,7 +94,7 @@ def test_the_web_template_loads_the_tag_with_its_settings(browser: Browser) -> N
             page.goto(f"{url}/?{AD}")
             request = ear.wait_for(1)[0]
             assert page.evaluate("clickclockSettings.landings") is True
-            page.wait_for_function("document.title === 'loaded'")
+            page.wait_for_function("() => document.title === 'loaded'")
             page.close()
     assert request.path == "/aclick"
     assert re.fullmatch(
